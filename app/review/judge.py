@@ -1,0 +1,208 @@
+"""The code's half of the judge pass: what the coordinator said, held against what is known.
+
+Pure. The coordinator proposes; nothing here trusts it. A finding it forgot is kept, a file it made
+up is refused, and "fixed" counts only together with a change that could have fixed it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from app.domain.findings import (
+    CarriedClaim,
+    CarriedState,
+    DroppedFinding,
+    Finding,
+    JudgedFinding,
+    ReportedFinding,
+)
+from loop_guards import Origin
+
+
+class CarriedOutcome(StrEnum):
+    """What became of an earlier finding in this round."""
+
+    FIXED = "fixed"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedResult:
+    """One earlier finding after this round, with the evidence that was given for it."""
+
+    finding: Finding
+    outcome: CarriedOutcome
+    evidence: str
+    claimed_fixed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NewFinding:
+    """A finding that enters the ledger in this round."""
+
+    reported: ReportedFinding
+    origin: Origin
+    fingerprint: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeInput:
+    """Everything the judge pass is a function of.
+
+    `reported` are all findings of all reviewers; `judged`, `carried` and `dropped` are the
+    coordinator's words about them. `changed_since` says per short id of an earlier finding whether
+    any file it names changed since it was last seen. `code_at` gives the source line a finding
+    points at ("" when unknown); `touched` says whether the pull request's own diff shows that line.
+    """
+
+    existing: tuple[Finding, ...]
+    reported: tuple[ReportedFinding, ...]
+    judged: tuple[JudgedFinding, ...]
+    carried: tuple[CarriedClaim, ...]
+    dropped: tuple[DroppedFinding, ...]
+    known_paths: frozenset[str]
+    changed_since: Mapping[str, bool]
+    code_at: Mapping[tuple[str | None, int | None], str]
+    touched: frozenset[tuple[str | None, int | None]]
+    is_fix_pr: bool
+    existing_codes: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The outcome of the judge pass. `problems` are protocol errors, one sentence each."""
+
+    new: tuple[NewFinding, ...]
+    carried: tuple[CarriedResult, ...]
+    dropped: tuple[DroppedFinding, ...]
+    problems: tuple[str, ...]
+
+
+def judge(facts: JudgeInput) -> Judgement:
+    """Hold the coordinator's answer against reviewers, ledger and diff.
+
+    Every earlier finding gets exactly one outcome; every reviewer's finding is kept, folded into
+    an earlier one, or dropped for a named reason.
+    """
+    candidates, problems = _candidates(facts)
+    fresh, reraised = _fold(candidates, facts)
+    carried, carried_problems = _carried(facts, reraised)
+    return Judgement(
+        new=tuple(_enter(item, facts) for item in fresh),
+        carried=carried,
+        dropped=facts.dropped,
+        problems=(*problems, *carried_problems),
+    )
+
+
+def fingerprint(path: str | None, title: str, code: str) -> str:
+    """Identity of a finding within one pull request: file, claim and the line it points at.
+
+    Line numbers are left out, since every push above the line moves them.
+    """
+    text = "\0".join((path or "", _normal(title), code.strip()))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _normal(text: str) -> str:
+    return re.sub(r"\W+", " ", text.casefold()).strip()
+
+
+def _candidates(facts: JudgeInput) -> tuple[tuple[JudgedFinding, ...], tuple[str, ...]]:
+    """The coordinator's findings that hold, plus the reviewers' findings it left unmentioned."""
+    problems: list[str] = []
+    kept: list[JudgedFinding] = []
+    known_ids = {finding.short_id for finding in facts.existing}
+    for item in facts.judged:
+        path = item.finding.location.path
+        if item.short_id is not None and item.short_id not in known_ids:
+            problems.append(f"The judge named the unknown finding {item.short_id}.")
+            item = replace(item, short_id=None)  # noqa: PLW2901 - kept as a new finding
+        if path is not None and path not in facts.known_paths and item.short_id is None:
+            problems.append(f"The judge named {path!r}, which is not part of this change.")
+            continue
+        kept.append(item)
+    mentioned = {ref for item in facts.judged for ref in item.refs}
+    mentioned |= {ref for item in facts.dropped for ref in item.refs}
+    for reported in facts.reported:
+        if reported.ref not in mentioned:
+            problems.append(f"The judge said nothing of {reported.ref}; it is kept as reported.")
+            kept.append(JudgedFinding(finding=reported, refs=(reported.ref,)))
+    return tuple(kept), tuple(problems)
+
+
+def _fold(
+    candidates: tuple[JudgedFinding, ...], facts: JudgeInput
+) -> tuple[tuple[ReportedFinding, ...], frozenset[str]]:
+    """Split candidates into new findings and ids of earlier ones that were raised again."""
+    by_print = {
+        fingerprint(f.location.path, f.title, facts.existing_codes.get(f.short_id, "")): f.short_id
+        for f in facts.existing
+    }
+    fresh: dict[str, ReportedFinding] = {}
+    reraised: set[str] = set()
+    for item in candidates:
+        key = _fingerprint_of(item.finding, facts)
+        short_id = item.short_id or by_print.get(key)
+        if short_id is not None:
+            reraised.add(short_id)
+        else:
+            fresh.setdefault(key, item.finding)
+    return tuple(fresh.values()), frozenset(reraised)
+
+
+def _carried(
+    facts: JudgeInput, reraised: frozenset[str]
+) -> tuple[tuple[CarriedResult, ...], tuple[str, ...]]:
+    claims = {claim.short_id: claim for claim in facts.carried}
+    results: list[CarriedResult] = []
+    problems: list[str] = []
+    for finding in facts.existing:
+        claim = claims.get(finding.short_id)
+        if claim is None and finding.short_id not in reraised:
+            problems.append(f"The judge did not account for {finding.short_id}; it stays open.")
+        says_fixed = claim is not None and claim.state is CarriedState.FIXED
+        if says_fixed and finding.short_id in reraised:
+            problems.append(f"{finding.short_id} was called fixed and raised again; it stays open.")
+            says_fixed = False
+        fixed = says_fixed and facts.changed_since.get(finding.short_id, False)
+        results.append(
+            CarriedResult(
+                finding=finding,
+                outcome=CarriedOutcome.FIXED if fixed else CarriedOutcome.OPEN,
+                evidence=claim.evidence if claim else "",
+                claimed_fixed=says_fixed,
+            )
+        )
+    return tuple(results), tuple(problems)
+
+
+def _enter(reported: ReportedFinding, facts: JudgeInput) -> NewFinding:
+    return NewFinding(
+        reported=reported,
+        origin=_origin(reported, facts),
+        fingerprint=_fingerprint_of(reported, facts),
+        code=_code_of(reported, facts),
+    )
+
+
+def _origin(reported: ReportedFinding, facts: JudgeInput) -> Origin:
+    """First sight decides, once: outside the change's own diff is `pre_existing`."""
+    spot = (reported.location.path, reported.location.start_line)
+    located = spot[0] is not None and spot[1] is not None
+    if located and spot not in facts.touched:
+        return Origin.PRE_EXISTING
+    return Origin.INTRODUCED if facts.is_fix_pr else Origin.ORIGINAL
+
+
+def _code_of(reported: ReportedFinding, facts: JudgeInput) -> str:
+    return facts.code_at.get((reported.location.path, reported.location.start_line), "")
+
+
+def _fingerprint_of(reported: ReportedFinding, facts: JudgeInput) -> str:
+    return fingerprint(reported.location.path, reported.title, _code_of(reported, facts))

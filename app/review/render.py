@@ -1,0 +1,232 @@
+"""Every sentence a review says. Pure: values in, Markdown out.
+
+Model text arrives here untrusted and goes through `outgoing` before it is placed; our own
+sentences are short, name the reason code's meaning and the next step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.agents.sanitise import outgoing
+from app.domain.coverage import Coverage, CoverageState
+from app.domain.findings import Finding
+from app.domain.runs import Tier, Usage
+from loop_guards import Severity, Verdict
+
+
+class NextStep(StrEnum):
+    """What follows a round; one sentence each in `_NEXT`."""
+
+    NOTHING = "nothing"
+    HANDOFF_AT_MERGE = "handoff_at_merge"
+    FIXER_TURN = "fixer_turn"
+    MERGE = "merge"
+    HUMAN = "human"
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewView:
+    """All that the texts of one round are made of.
+
+    `fresh`, `open_before` and `fixed` are disjoint; `blocking` holds short ids. `allowance` is None
+    where rounds are not counted (a human's own pull request).
+    """
+
+    run_id: int
+    head_sha: str
+    verdict: Verdict
+    summary: str
+    fresh: tuple[Finding, ...]
+    open_before: tuple[Finding, ...]
+    fixed: tuple[Finding, ...]
+    inline: frozenset[str]
+    blocking: frozenset[str]
+    coverage: Coverage
+    tier: Tier
+    failed_reviewers: tuple[str, ...]
+    round_number: int
+    allowance: int | None
+    next_step: NextStep
+    usage: Usage
+    models: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+_VERDICTS = {
+    Verdict.APPROVED: "Approved",
+    Verdict.APPROVED_WITH_COMMENTS: "Approved with comments",
+    Verdict.MINOR_ISSUES: "Minor issues",
+    Verdict.SIGNIFICANT_CONCERNS: "Significant concerns",
+    Verdict.CHANGES_REQUESTED: "Changes requested",
+    Verdict.ESCALATED: "A human is needed",
+}
+
+_NEXT = {
+    NextStep.NOTHING: "",
+    NextStep.HANDOFF_AT_MERGE: "Nothing is handed to a fixer before this is merged.",
+    NextStep.FIXER_TURN: "Next: the fixer gets another turn on this branch.",
+    NextStep.MERGE: "Next: somebody merges this; nothing more happens by itself.",
+    NextStep.HUMAN: "Next: a human decides; all automation on this fix has stopped.",
+}
+
+_SEVERITY_ORDER = (Severity.CRITICAL, Severity.WARNING, Severity.SUGGESTION)
+
+
+def headline(view: ReviewView) -> str:
+    """The verdict and the counts in one line, used as title of the check and of the review."""
+    return f"{_VERDICTS[view.verdict]}: {counts(view.fresh + view.open_before, len(view.fixed))}"
+
+
+def counts(open_findings: tuple[Finding, ...], fixed: int) -> str:
+    """`2 critical, 1 warning, 1 fixed` or `no findings`."""
+    parts = []
+    for severity in _SEVERITY_ORDER:
+        number = sum(1 for finding in open_findings if finding.severity is severity)
+        if number:
+            parts.append(f"{number} {severity.value}{'s' if _plural(severity, number) else ''}")
+    if fixed:
+        parts.append(f"{fixed} fixed")
+    return ", ".join(parts) or "no findings"
+
+
+def review_body(view: ReviewView) -> str:
+    """The body of the round's review. A clean change gets one line (and the folded figures)."""
+    blocks = [f"**{headline(view)}.**{_spaced(outgoing(view.summary))}"]
+    blocks += [_section("New", view.fresh, view), _section("Still open", view.open_before, view)]
+    if view.fixed:
+        blocks.append("Fixed: " + ", ".join(_reference(finding) for finding in view.fixed) + ".")
+    blocks.append(_not_inline(view))
+    blocks.append(_missing(view))
+    blocks.append(" ".join(part for part in (_round(view), _NEXT[view.next_step]) if part))
+    blocks += [f"> {note}" for note in view.notes]
+    blocks.append(figures(view))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def inline_body(finding: Finding, suggestion_block: str) -> str:
+    """One inline comment: severity and short id first, then the defect, then the fix."""
+    head = f"**{finding.short_id} · {finding.severity.value} · {outgoing(finding.title)}**"
+    parts = [head, outgoing(finding.body)]
+    if finding.production_risk:
+        parts.append(f"In production: {outgoing(finding.production_risk)}")
+    parts.append(suggestion_block)
+    return "\n\n".join(part for part in parts if part)
+
+
+def figures(view: ReviewView) -> str:
+    """Tier, coverage, tokens, cost and models, folded away."""
+    usage = view.usage
+    cost = "unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    tokens = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    reviewed = len(view.coverage.of(CoverageState.REVIEWED))
+    return (
+        "<details><summary>Coverage, models and cost</summary>\n\n"
+        f"{reviewed} of {len(view.coverage.entries)} files read ({view.tier.value} tier) · "
+        f"{usage.model_calls} model calls · {tokens:,} tokens in, {usage.output_tokens:,} out · "
+        f"{cost} · {', '.join(view.models) or 'no model'}\n{_left_out(view.coverage)}\n</details>"
+    )
+
+
+def check_summary(view: ReviewView) -> str:
+    """The text of the check run: the same facts as the review, without its inline comments."""
+    lines = [outgoing(view.summary)]
+    lines += [
+        f"- {_reference(finding)} {finding.severity.value}: {outgoing(finding.title)}"
+        for finding in view.fresh + view.open_before
+    ]
+    lines += [_missing(view), _NEXT[view.next_step], *view.notes]
+    return "\n".join(line for line in lines if line) or "Nothing to say."
+
+
+def status_body(view: ReviewView) -> str:
+    """The sticky status comment: where this pull request stands, in two lines."""
+    counted = counts(view.fresh + view.open_before, len(view.fixed))
+    line = f"Mergeward reviewed `{view.head_sha[:10]}`: **{_VERDICTS[view.verdict]}** ({counted})."
+    after = " ".join(part for part in (_round(view), _NEXT[view.next_step]) if part)
+    return "\n\n".join(part for part in (line, after) if part)
+
+
+def escalation_body(view: ReviewView, rule: str, addressed_to: str | None) -> str:
+    """The one comment of an escalation: which rule, what remains, what it cost."""
+    remaining = [f for f in view.fresh + view.open_before if f.short_id in view.blocking]
+    cost = "an unknown sum" if view.usage.cost_usd is None else f"${view.usage.cost_usd:.4f}"
+    lines = [
+        f"**A human is needed.** {rule}",
+        "What remains:",
+        *(f"- {_reference(f)} {f.severity.value}: {outgoing(f.title)}" for f in remaining),
+        f"{view.round_number} rounds were used; this task has cost {cost} so far.",
+    ]
+    if addressed_to:
+        lines.append(f"cc @{addressed_to}")
+    return "\n".join(lines)
+
+
+def _section(title: str, findings: tuple[Finding, ...], view: ReviewView) -> str:
+    if not findings:
+        return ""
+    rows = [
+        _row(f, view) for severity in _SEVERITY_ORDER for f in findings if f.severity is severity
+    ]
+    return f"{title}:\n" + "\n".join(rows)
+
+
+def _row(finding: Finding, view: ReviewView) -> str:
+    blocks = " · blocks" if finding.short_id in view.blocking else ""
+    title = outgoing(finding.title)
+    return f"- {_reference(finding)} {finding.severity.value}{blocks}: {title}"
+
+
+def _not_inline(view: ReviewView) -> str:
+    """Findings that no line of the diff can carry stand here, and count just as much."""
+    rest = [finding for finding in view.fresh if finding.short_id not in view.inline]
+    return "\n\n".join(f"{_reference(f)} {outgoing(f.title)}\n\n{outgoing(f.body)}" for f in rest)
+
+
+def _missing(view: ReviewView) -> str:
+    """What was not reviewed and why, if anything; noise that was left out is not missing."""
+    lines = [
+        f"The {name} reviewer failed, so this review is not complete."
+        for name in view.failed_reviewers
+    ]
+    for state in (CoverageState.TOO_LARGE, CoverageState.FAILED):
+        lines += [
+            f"Not reviewed: `{_code(entry.path)}` ({entry.reason})."
+            for entry in view.coverage.of(state)
+        ]
+    return "\n".join(lines)
+
+
+def _left_out(coverage: Coverage) -> str:
+    skipped = coverage.of(CoverageState.SKIPPED)
+    if not skipped:
+        return ""
+    return "\nLeft out: " + ", ".join(f"`{_code(e.path)}` ({e.reason})" for e in skipped[:50])
+
+
+def _reference(finding: Finding) -> str:
+    location = finding.location
+    if location.path is None:
+        return f"**{finding.short_id}**"
+    line = f":{location.start_line}" if location.start_line else ""
+    return f"**{finding.short_id}** `{_code(location.path)}{line}`"
+
+
+def _code(path: str) -> str:
+    """A path inside a code span: hostile names can't end it."""
+    return outgoing(path.replace("`", "'").replace("\n", " "))
+
+
+def _round(view: ReviewView) -> str:
+    if view.allowance is None:
+        return ""
+    return f"Round {view.round_number} of {view.allowance}."
+
+
+def _plural(severity: Severity, number: int) -> bool:
+    return number > 1 and severity is not Severity.CRITICAL
+
+
+def _spaced(text: str) -> str:
+    return f" {text}" if text else ""
