@@ -1,0 +1,58 @@
+"""Whether a failed job is tried again, and when: a pure function of the error and the attempt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.errors import ForgeRateLimited, JobCancelled, MergewardError
+
+MAX_ATTEMPTS = 5
+"""Tries of a job whose error says that another one may help."""
+MAX_UNEXPECTED_ATTEMPTS = 3
+"""Tries of a job that failed by an error we did not foresee."""
+MAX_LIMITED_ATTEMPTS = 30
+"""Tries of a job that GitHub's rate limits send away; each waits as long as GitHub says."""
+MAX_WAIT = 3_600.0
+_BASE = 5.0
+_FACTOR = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Try again in so many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Do not try again. `reason` is a code."""
+
+    reason: str
+
+
+def after_failure(error: BaseException, attempt: int) -> Wait | Stop:
+    """What follows the failure of try number `attempt` (the first is 1).
+
+    An error that says how long to wait is believed, but never waited for longer than an hour;
+    the pause between tries grows from 5 s by a factor of 4.
+    """
+    if isinstance(error, JobCancelled):
+        return Stop("cancelled")
+    if isinstance(error, MergewardError) and error.retry_after is None:
+        return Stop("not_retryable")
+    if attempt >= _allowed(error):
+        return Stop("attempts_spent")
+    asked = getattr(error, "retry_after", None) or 0.0
+    return Wait(min(max(asked, backoff(attempt)), MAX_WAIT))
+
+
+def backoff(attempt: int) -> float:
+    """Seconds to wait after try number `attempt` when nobody says how long."""
+    return float(min(_BASE * _FACTOR ** min(max(attempt, 1) - 1, 10), MAX_WAIT))
+
+
+def _allowed(error: BaseException) -> int:
+    if isinstance(error, ForgeRateLimited):
+        return MAX_LIMITED_ATTEMPTS
+    return MAX_ATTEMPTS if isinstance(error, MergewardError) else MAX_UNEXPECTED_ATTEMPTS
