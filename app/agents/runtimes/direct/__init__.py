@@ -1,0 +1,6 @@
+"""The `direct` runtime: sessions in this process, through pydantic-ai. Cheap to import."""
+
+from app.agents.runtimes.direct.providers import ProviderSettings, WireFormat
+from app.agents.runtimes.direct.runtime import DirectRuntime
+
+__all__ = ["DirectRuntime", "ProviderSettings", "WireFormat"]

@@ -1,0 +1,167 @@
+"""Model providers: what the operator sets, and the clients made from it.
+
+One HTTP connection pool per runtime, shared by all its sessions. The SDKs' own retries are off:
+`app.agents.failback` decides, so that every repeat is counted, shown and bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, assert_never
+
+from app.agents.port import ModelRef
+from app.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import httpx2
+    from pydantic_ai.models import Model
+
+CONNECT_TIMEOUT_S = 10.0
+_DEFAULT_BASE_URL = MappingProxyType(
+    {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
+)
+
+
+class WireFormat(StrEnum):
+    """How a provider is spoken to."""
+
+    ANTHROPIC = "anthropic"
+    OPENAI = "openai"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSettings:
+    """One provider as the operator configured it.
+
+    `name` is what `ModelRef.provider` says. `base_url` None means the vendor's own address.
+    `headers` go with every request (gateways). The key appears in no repr.
+    """
+
+    name: str
+    wire: WireFormat
+    api_key: str = field(repr=False)
+    base_url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def providers_from_environment(environment: Mapping[str, str]) -> tuple[ProviderSettings, ...]:
+    """The providers that the usual variables name.
+
+    `MERGEWARD_MODEL_BASE_URL` sends Anthropic's wire format to a gateway, which may need no key.
+    Raises ConfigurationError naming the variables when there is none at all.
+    """
+    base_url = environment.get("MERGEWARD_MODEL_BASE_URL") or None
+    anthropic = environment.get("ANTHROPIC_API_KEY") or ""
+    openai = environment.get("OPENAI_API_KEY") or ""
+    found: list[ProviderSettings] = []
+    if anthropic or base_url:
+        key = anthropic or "not-needed"
+        found.append(ProviderSettings("anthropic", WireFormat.ANTHROPIC, key, base_url))
+    if openai:
+        url = environment.get("OPENAI_BASE_URL") or None
+        found.append(ProviderSettings("openai", WireFormat.OPENAI, openai, url))
+    if not found:
+        raise ConfigurationError(
+            "no model provider is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY, or"
+            " MERGEWARD_MODEL_BASE_URL for a compatible gateway"
+        )
+    return tuple(found)
+
+
+class Connections:
+    """The models of the configured providers, made at first use and kept."""
+
+    def __init__(
+        self,
+        providers: Iterable[ProviderSettings],
+        *,
+        http_client: Callable[[], httpx2.AsyncClient] | None = None,
+    ) -> None:
+        """`http_client` makes the client in place of the usual one (tests inject transports)."""
+        self._providers = {provider.name: provider for provider in providers}
+        self._make_client = http_client or _http_client
+        self._client: httpx2.AsyncClient | None = None
+        self._models: dict[ModelRef, Model] = {}
+
+    def knows(self, ref: ModelRef) -> bool:
+        """Whether the model's provider is configured."""
+        return ref.provider in self._providers
+
+    def wire(self, ref: ModelRef) -> WireFormat:
+        return self._providers[ref.provider].wire
+
+    def secrets(self) -> tuple[str, ...]:
+        """The keys, for removing them from provider messages. Never for anything else."""
+        return tuple(p.api_key for p in self._providers.values() if len(p.api_key) >= 8)
+
+    def model(self, ref: ModelRef) -> Model:
+        """The client for one model. Raises KeyError for a provider that is not configured."""
+        if ref not in self._models:
+            self._models[ref] = self._build(ref)
+        return self._models[ref]
+
+    async def aclose(self) -> None:
+        """Close the connection pool. The next use opens a new one."""
+        client, self._client = self._client, None
+        self._models.clear()
+        if client is not None:
+            await client.aclose()
+
+    def _build(self, ref: ModelRef) -> Model:
+        provider = self._providers[ref.provider]
+        if self._client is None:
+            self._client = self._make_client()
+        match provider.wire:
+            case WireFormat.ANTHROPIC:
+                return _anthropic(ref.name, provider, self._client)
+            case WireFormat.OPENAI:
+                return _openai(ref.name, provider, self._client)
+            case _:
+                assert_never(provider.wire)
+
+
+def _http_client() -> httpx2.AsyncClient:
+    from pydantic_ai.models import create_async_httpx2_client
+
+    return create_async_httpx2_client()
+
+
+def _base_url(provider: ProviderSettings) -> str:
+    """Always explicit, so that no variable of the environment can move a key elsewhere."""
+    return provider.base_url or _DEFAULT_BASE_URL[provider.wire.value]
+
+
+def _anthropic(name: str, provider: ProviderSettings, client: httpx2.AsyncClient) -> Model:
+    from anthropic import AsyncAnthropic, Omit
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    # The wire format's own header. Newer SDKs send the key as a bearer token instead, which some
+    # compatible servers and gateways do not read.
+    key_header = {"X-Api-Key": provider.api_key, "Authorization": Omit()}
+    sdk = AsyncAnthropic(
+        api_key=provider.api_key,
+        base_url=_base_url(provider),
+        default_headers={**key_header, **provider.headers},  # type: ignore[dict-item]  # the SDK drops Omit
+        max_retries=0,
+        http_client=client,
+    )
+    return AnthropicModel(name, provider=AnthropicProvider(anthropic_client=sdk))
+
+
+def _openai(name: str, provider: ProviderSettings, client: httpx2.AsyncClient) -> Model:
+    from openai import AsyncOpenAI
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    sdk = AsyncOpenAI(
+        api_key=provider.api_key,
+        base_url=_base_url(provider),
+        default_headers=dict(provider.headers),
+        max_retries=0,
+        http_client=client,
+    )
+    return OpenAIChatModel(name, provider=OpenAIProvider(openai_client=sdk))
