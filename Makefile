@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help tools install demo test lint types contracts unit fmt lock build clean
+.PHONY: help tools install demo test lint types contracts unit fmt docs lock build clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -67,6 +67,9 @@ unit: $(VENV)/.dev ## pytest; WORKERS=n sets how many processes, ARGS="..." what
 fmt: $(VENV)/.dev ## format, and fix what ruff can fix
 	$(BIN)/ruff check --fix-only $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
+
+docs: $(VENV)/.dev ## write the parts of docs/ that are made from code
+	$(BIN)/python -m app.policy.schema docs
 
 lock: $(VENV)/.dev ## resolve the lock files anew from pyproject.toml
 	$(UV_COMPILE) --upgrade --group build -o requirements.lock

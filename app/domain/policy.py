@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated
 
@@ -25,7 +24,7 @@ NEVER_SEND = (
     "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk",
     "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "!id_*.pub",
     ".netrc", ".pgpass", ".npmrc", ".pypirc", ".htpasswd", ".git-credentials",
-    ".aws/credentials", ".docker/config.json", ".kube/config",
+    "**/.aws/credentials", "**/.docker/config.json", "**/.kube/config",
     "*.tfstate", "*.tfstate.*", "*.tfvars", "!example.tfvars",
     "service-account*.json", "credentials.json", "secrets.yml", "secrets.yaml",
 )  # fmt: skip
@@ -79,7 +78,7 @@ class Mode(StrEnum):
 
 
 class HumanPrs(StrEnum):
-    """What a verdict on a person's pull request does (DESIGN §3.7)."""
+    """What a verdict on a person's pull request does."""
 
     ADVISE = "advise"
     GATE = "gate"
@@ -185,15 +184,25 @@ class Models(Section):
     """A model for one agent instead of the operator's choice, by the name its provider gives it."""
 
     coordinator: ModelName | None = None
+    """The one that judges what the reviewers found."""
     general: ModelName | None = None
+    """The reviewer of trivial changes."""
     code_quality: ModelName | None = None
+    """The code quality reviewer."""
     security: ModelName | None = None
+    """The security reviewer."""
     performance: ModelName | None = None
+    """The performance reviewer."""
     documentation: ModelName | None = None
+    """The documentation reviewer."""
     release: ModelName | None = None
+    """The release reviewer."""
     compliance: ModelName | None = None
+    """The compliance reviewer."""
     agents_md: ModelName | None = None
+    """The AGENTS.md reviewer."""
     fixer: ModelName | None = None
+    """The builtin fixer."""
 
     def of(self, agent: AgentName) -> str | None:
         """The model this policy wants for `agent`; None: whatever routing says."""
@@ -213,22 +222,22 @@ class PathRule(Section):
 class Budget(Section):
     """What a source pull request with all its fixes may spend before it is escalated."""
 
-    input_tokens: int | None = Field(default=None, ge=10_000, le=1_000_000_000)
+    input_tokens: int = Field(default=2_000_000, ge=10_000, le=1_000_000_000)
     """Uncached input tokens."""
-    usd: Decimal | None = Field(default=None, gt=0, le=100_000)
+    usd: float = Field(default=10.0, gt=0, le=100_000)
     """US dollars, by the published prices of the models."""
-    model_minutes: int | None = Field(default=None, ge=1, le=100_000)
+    model_minutes: int = Field(default=60, ge=1, le=100_000)
     """Minutes of model time, summed over everything that runs side by side."""
 
 
-class LimitOverrides(Section):
-    """Other numbers than the shipped ones. What is left out keeps its default."""
+class PolicyLimits(Section):
+    """The numbers that bound what machines do."""
 
-    max_review_iterations: int | None = Field(default=None, ge=1, le=20)
+    max_review_iterations: int = Field(default=5, ge=1, le=20)
     """Review rounds of one fix task before a human is asked."""
-    max_fix_tasks: int | None = Field(default=None, ge=0, le=100)
+    max_fix_tasks: int = Field(default=10, ge=0, le=100)
     """Fix tasks that one merge creates by itself."""
-    max_task_files: int | None = Field(default=None, ge=1, le=20)
+    max_task_files: int = Field(default=5, ge=1, le=20)
     """Files that one fix task may touch."""
     budget: Budget = Budget()
     """What one lineage may spend."""
@@ -246,7 +255,7 @@ class Policy(Section):
     whole head was reviewed."""
     handoff: Handoff = Handoff()
     """Which findings become fix tasks at merge."""
-    limits: LimitOverrides = LimitOverrides()
+    limits: PolicyLimits = PolicyLimits()
     """What is bounded, and by how much."""
     escalate_to: Escalatee | None = None
     """The login or `organisation/team` that an escalation mentions; nobody else is mentioned."""
