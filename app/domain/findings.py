@@ -93,6 +93,7 @@ class Finding:
     """One finding in the ledger of a pull request.
 
     `id` is the row's id; `short_id` (`F1`, `F2`, …) is stable for the life of the pull request.
+    `code` is the source line it points at, as last seen ("" when it names no line).
     """
 
     id: int
@@ -111,3 +112,5 @@ class Finding:
     trivial: bool = False
     production_risk: str | None = None
     severity_at_handoff: Severity | None = None
+    code: str = ""
+    evidence: str = ""

@@ -70,7 +70,6 @@ class JudgeInput:
     code_at: Mapping[tuple[str | None, int | None], str]
     touched: frozenset[tuple[str | None, int | None]]
     is_fix_pr: bool
-    existing_codes: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +140,7 @@ def _fold(
 ) -> tuple[tuple[ReportedFinding, ...], frozenset[str]]:
     """Split candidates into new findings and ids of earlier ones that were raised again."""
     by_print = {
-        fingerprint(f.location.path, f.title, facts.existing_codes.get(f.short_id, "")): f.short_id
+        fingerprint(f.location.path, f.title, f.code): f.short_id
         for f in facts.existing
     }
     fresh: dict[str, ReportedFinding] = {}

@@ -52,6 +52,7 @@ def earlier(short_id: str = "F1", **changes: object) -> Finding:
         status=FindingStatus.OPEN,
         first_seen_sha="a1",
         last_seen_sha="a1",
+        code=CODE,
     )
     return replace(base, **changes)  # type: ignore[arg-type]
 
@@ -68,7 +69,6 @@ def facts(**changes: object) -> JudgeInput:
         code_at={("app/a.py", 4): CODE},
         touched=frozenset({("app/a.py", 4)}),
         is_fix_pr=False,
-        existing_codes={"F1": CODE},
     )
     return replace(base, **changes)  # type: ignore[arg-type]
 

@@ -89,7 +89,8 @@ class FindingRow(SQLModel, table=True):
 
     `origin` is written once. `severity_at_handoff` is frozen when its first task is made.
     `source_finding_id` is set on a fix pull request's row that mirrors a finding of its task.
-    `fix_task_id` is the task that covers it now (or did last).
+    `fix_task_id` is the task that covers it now (or did last). `code` is the source line it points
+    at, as last seen ("" when it names no line).
     """
 
     __tablename__ = "findings"
@@ -111,6 +112,7 @@ class FindingRow(SQLModel, table=True):
     title: str = text()
     body: str = text()
     evidence: str = text("")
+    code: str = text("")
     suggestion: str | None = text(optional=True)
     also: list[str] = json_list()
     origin: Origin = member_of(Origin)

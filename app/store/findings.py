@@ -1,0 +1,61 @@
+"""Findings of a pull request: rows to values, and the numbers that give them their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from app.domain.findings import Finding, Location
+from app.store.tables import FindingRow, PullRequestRow
+
+
+async def finding_rows(session: AsyncSession, pull_request_id: int) -> Sequence[FindingRow]:
+    """All findings ever raised on the pull request, by number."""
+    statement = (
+        select(FindingRow)
+        .where(FindingRow.pull_request_id == pull_request_id)
+        .order_by(col(FindingRow.number))
+    )
+    return (await session.exec(statement)).all()
+
+
+def to_finding(row: FindingRow) -> Finding:
+    """The value of a row."""
+    return Finding(
+        id=row.id,
+        short_id=row.short_id,
+        location=Location(row.path, row.start_line, row.end_line),
+        severity=row.severity,
+        category=row.category,
+        title=row.title,
+        body=row.body,
+        suggestion=row.suggestion,
+        also=tuple(row.also),
+        origin=row.origin,
+        status=row.status,
+        first_seen_sha=row.first_seen_sha,
+        last_seen_sha=row.last_seen_sha,
+        trivial=row.trivial,
+        production_risk=row.production_risk,
+        severity_at_handoff=row.severity_at_handoff,
+        code=row.code,
+        evidence=row.evidence,
+    )
+
+
+async def number_findings(
+    session: AsyncSession, pull_request_id: int, rows: Iterable[FindingRow]
+) -> None:
+    """Add new findings, each with the pull request's next number (never reused).
+
+    The pull request's row is locked until the transaction ends, so two runs can't share a number.
+    """
+    statement = select(PullRequestRow).where(PullRequestRow.id == pull_request_id)
+    pull_request = (await session.exec(statement.with_for_update())).one()
+    for row in rows:
+        pull_request.findings_numbered += 1
+        row.number = pull_request.findings_numbered
+        session.add(row)
+    await session.flush()
