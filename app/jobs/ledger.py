@@ -141,6 +141,7 @@ async def _insert(session: AsyncSession, request: JobRequest, now: datetime) -> 
             priority=request.priority,
             state=JobState.QUEUED,
             attempts=0,
+            lost_leases=0,
             run_at=request.run_at or now,
             delivery_id=request.delivery_id,
             created_at=now,

@@ -8,10 +8,11 @@ from datetime import datetime
 from sqlmodel import col, select
 
 from app.domain.jobs import JobState
-from app.jobs.retry import MAX_ATTEMPTS
 from app.store.session import Store
 from app.store.tables import Job
 
+MAX_LOST_LEASES = 5
+"""Workers that may die over one job before the job is held to be the reason."""
 _BATCH = 500
 
 
@@ -50,12 +51,13 @@ async def sweep(store: Store, *, now: datetime) -> Swept:
 
 
 def _end_lease(job: Job, now: datetime) -> None:
+    job.lost_leases += 1
     job.lease_owner = None
     job.lease_expires_at = None
     if job.cancel_requested_at is not None:
         job.state, job.finished_at = JobState.CANCELLED, now
-    elif job.attempts >= MAX_ATTEMPTS:
+    elif job.lost_leases >= MAX_LOST_LEASES:
         job.state, job.finished_at = JobState.FAILED, now
-        job.error = f"The worker died {job.attempts} times while it ran this job."
+        job.error = f"The worker died {job.lost_leases} times while it ran this job."
     else:
         job.state, job.run_at = JobState.QUEUED, now

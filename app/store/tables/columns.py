@@ -14,6 +14,14 @@ from app.store.types import EnumText, MicroDollars, RowId, SafeJson, SafeText, U
 
 _REQUIRED: Any = ...
 
+# Every constraint has a name, so that a migration can drop it on either database.
+SQLModel.metadata.naming_convention = {
+    "ix": "ix_%(table_name)s_%(column_0_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
 
 def row_id() -> Any:
     """Our own key, counted by the database; set once the row is flushed."""

@@ -80,6 +80,7 @@ class Job(SQLModel, table=True):
     priority: int = count()
     state: JobState = member_of(JobState, JobState.QUEUED)
     attempts: int = count()
+    lost_leases: int = count()
     run_at: datetime = moment()
     lease_owner: str | None = text(optional=True)
     lease_expires_at: datetime | None = moment(optional=True)

@@ -1,0 +1,148 @@
+"""Logging: one line per event, as JSON or for a person, with every secret taken out.
+
+`redact` is also for any other text that leaves the process (error messages, git's own words): mask
+first, cut later.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import MutableMapping
+from typing import Any, TextIO
+
+import structlog
+
+from app.settings import LogFormat
+
+MASK = "[redacted]"
+_MIN_KNOWN_SECRET = 8
+_SENSITIVE_NAMES = re.compile(
+    r"authori[sz]ation|cookie|passw|secret|token(?!s)|api_?key|private_?key|credential|signature",
+    re.IGNORECASE,
+)
+_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
+    # A key cut off before its end is still a key.
+    (
+        re.compile(
+            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)",
+            re.DOTALL,
+        ),
+        MASK,
+    ),
+    (
+        re.compile(
+            r"((?:proxy-)?authorization|x-api-key|api-key|x-hub-signature(?:-256)?)"
+            r"(['\"]?\s*[:=]\s*['\"]?)[^'\"\r\n,}]+",
+            re.IGNORECASE,
+        ),
+        rf"\1\2{MASK}",
+    ),
+    (re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9+/_.=~-]{8,}", re.IGNORECASE), rf"\1 {MASK}"),
+    # user:password@ and token@ in an address; the address stays readable.
+    (re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30}://)[^\s/@'\"<>]+@"), rf"\1{MASK}@"),
+    # Tokens of GitHub have no fixed length: new ones hold a JWT.
+    (re.compile(r"\bgh[a-z]_[A-Za-z0-9_.\-]+"), MASK),
+    (re.compile(r"\bgithub_pat_[A-Za-z0-9_]+"), MASK),
+    (re.compile(r"\bsk-[A-Za-z0-9_\-]{6,}"), MASK),
+    (re.compile(r"\bAKIA[A-Z0-9]{12,}"), MASK),
+    (re.compile(r"\beyJ[A-Za-z0-9_\-]{5,}\.[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]*)?"), MASK),
+)
+# What could move the cursor of a terminal, or cannot be written as UTF-8 at all.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_known_secrets: set[str] = set()
+
+
+def redact(text: str) -> str:
+    """The text without tokens, keys, authorisation headers and credentials in addresses."""
+    for secret in _known_secrets:
+        text = text.replace(secret, MASK)
+    for pattern, replacement in _PATTERNS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def keep_secret(*secrets: str) -> None:
+    """Mask these exact values from now on, whatever they look like. Very short ones are ignored."""
+    _known_secrets.update(secret for secret in secrets if len(secret) >= _MIN_KNOWN_SECRET)
+
+
+def redact_event(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """structlog's processor: masks values by the name they are under, and text by its form."""
+    for name, value in list(event.items()):
+        if name in ("_record", "_from_structlog"):
+            continue
+        event[name] = MASK if _SENSITIVE_NAMES.search(name) and value else _clean(value)
+    return event
+
+
+def configure_logging(
+    *, log_format: LogFormat = LogFormat.AUTO, level: str = "info", stream: TextIO | None = None
+) -> None:
+    """Send our own and the libraries' logs through one formatter to `stream` (standard error)."""
+    out = stream or sys.stderr
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                # The traceback becomes text before it is masked.
+                structlog.processors.format_exc_info,
+                redact_event,
+                _renderer(log_format, out),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "alembic"):
+        library = logging.getLogger(name)
+        library.handlers.clear()
+        library.propagate = True
+    # They log every request with its address, and ours carry tokens.
+    for name in ("httpx", "httpcore", "aiosqlite", "alembic", "uvicorn.access"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _renderer(log_format: LogFormat, out: TextIO) -> Any:
+    if log_format is LogFormat.AUTO:
+        log_format = LogFormat.CONSOLE if out.isatty() else LogFormat.JSON
+    if log_format is LogFormat.CONSOLE:
+        return structlog.dev.ConsoleRenderer(colors=out.isatty())
+    return structlog.processors.JSONRenderer(ensure_ascii=True)
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return _UNPRINTABLE.sub("\ufffd", redact(value))
+    if isinstance(value, dict):
+        return {
+            key: MASK if _SENSITIVE_NAMES.search(str(key)) and item else _clean(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_clean(item) for item in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return _UNPRINTABLE.sub("\ufffd", redact(str(value)))

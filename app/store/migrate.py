@@ -1,0 +1,117 @@
+"""Bringing a database to the present tables, and asking whether it is there.
+
+Migrations run synchronously (Alembic's way); from async code call them by `asyncio.to_thread`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import URL, Connection, create_engine, inspect, make_url, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.errors import ConfigurationError
+from app.store.session import Store, make_folder_of, prepare_sqlite
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+HEAD = "0001"
+"""The newest revision. Kept here so that asking for it needs no Alembic; a test compares them."""
+_LOCK = 0x6D657267
+"""The key of the advisory lock that lets one process migrate at a time (PostgreSQL)."""
+_LOCK_TIMEOUT = "10s"
+
+
+def upgrade(url: str, revision: str = "head") -> None:
+    """Bring the database to a revision; does nothing if it is there.
+
+    Takes a sync or async URL. Waits at most 10 s for a table lock, and raises ConfigurationError
+    if the database cannot be reached or changed.
+    """
+    _migrate(url, lambda command, config: command.upgrade(config, revision))
+
+
+def downgrade(url: str, revision: str = "base") -> None:
+    """Take the database back to an older revision. Data of the tables that go is lost."""
+    _migrate(url, lambda command, config: command.downgrade(config, revision))
+
+
+async def current_revision(store: Store) -> str | None:
+    """The revision the database is at; None if it has no tables of ours."""
+    async with store.engine.connect() as connection:
+        return await connection.run_sync(_revision)
+
+
+async def is_current(store: Store) -> bool:
+    """Whether the database has exactly the tables this version expects."""
+    return await current_revision(store) == HEAD
+
+
+def migrations_dir() -> Path:
+    """Where the migrations are: in the wheel inside `app`, in a checkout beside it."""
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package / "migrations", package.parent / "migrations"):
+        if (folder / "env.py").is_file():
+            return folder
+    raise ConfigurationError("The migrations are missing from this installation; install it again.")
+
+
+@contextmanager
+def migration_connection(url: str) -> Iterator[Connection]:
+    """A synchronous connection to migrate by, alone: others wait until it is closed."""
+    engine = create_engine(sync_url(url))
+    if engine.dialect.name == "sqlite":
+        make_folder_of(Path(engine.url.database or "."))
+        prepare_sqlite(engine)
+    try:
+        with engine.connect() as connection:
+            if engine.dialect.name == "postgresql":
+                connection.execute(text(f"SET lock_timeout = '{_LOCK_TIMEOUT}'"))
+                connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
+                connection.commit()
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def alembic_config(connection: Connection) -> Config:
+    """Alembic's configuration for one connection; there is no `alembic.ini`."""
+    from alembic.config import Config
+
+    config = Config()
+    # ConfigParser reads % as the start of a reference.
+    config.set_main_option("script_location", str(migrations_dir()).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def sync_url(url: str) -> URL:
+    """The same database by a synchronous driver."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        return parsed.set(drivername="sqlite")
+    return parsed.set(drivername="postgresql+psycopg")
+
+
+def _migrate(url: str, action: Callable[[Any, Config], None]) -> None:
+    from alembic import command
+
+    try:
+        with migration_connection(url) as connection:
+            action(command, alembic_config(connection))
+    except SQLAlchemyError as error:
+        cause = getattr(error, "orig", None) or error
+        where = make_url(url).render_as_string(hide_password=True)
+        raise ConfigurationError(
+            f"MERGEWARD_DATABASE_URL: {where} could not be migrated: {cause}"
+        ) from error
+
+
+def _revision(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
