@@ -127,7 +127,7 @@ class ModelService:
         )
 
     def _check_headers(self, http: HttpRequest) -> None:
-        sent = http.headers.get("x-api-key")
+        sent = _key_sent(http)
         if sent is None:
             raise WireError(ErrorType.AUTHENTICATION, "x-api-key header is required")
         if not hmac.compare_digest(sent.encode(), self._api_key.encode()):
@@ -154,6 +154,13 @@ class ModelService:
         if name not in self._scenario.models:
             raise WireError(ErrorType.NOT_FOUND, f"model: {name}")
         return JSONResponse(_model_body(name), headers={"request-id": _new_request_id()})
+
+
+def _key_sent(http: HttpRequest) -> str | None:
+    """The key, from the documented header or, as the provider's SDK 2 sends it, as a bearer."""
+    scheme, _, token = http.headers.get("authorization", "").partition(" ")
+    bearer = token.strip() if scheme.casefold() == "bearer" else None
+    return http.headers.get("x-api-key", bearer)
 
 
 def _answered(draft: RecordedCall, answer: Answer) -> RecordedCall:
