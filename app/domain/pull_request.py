@@ -69,6 +69,11 @@ class PullRequest:
     closed_at: datetime | None = None
     created_at: datetime | None = None
     url: str = ""
+    locked: bool = False
+    archived: bool = False
+    """The repository is read-only: nothing can be written."""
+    author_association: str = ""
+    """GitHub's word for what the author is to the repository (`MEMBER`, `NONE`); "" unknown."""
 
 
 class Permission(StrEnum):
@@ -86,17 +91,26 @@ class Permission(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ThreadComment:
-    """One comment of a review thread. `body` is untrusted."""
+    """One comment of a review thread. `body` is untrusted.
+
+    `author` is the login as REST spells it (`name[bot]` for Apps), `ghost` when the account
+    is gone. `ours` is decided by account, never by the text.
+    """
 
     id: int
     author: str
     by_bot: bool
     body: str
+    ours: bool = False
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewThread:
-    """A review thread on the forge. `node_id` is what resolving it needs."""
+    """A review thread on the forge. `node_id` is what resolving it needs.
+
+    `comments` is the whole conversation, oldest first. `line` is None when outdated or on a file.
+    """
 
     node_id: str
     path: str
@@ -105,3 +119,8 @@ class ReviewThread:
     outdated: bool
     resolved_by: str | None
     comments: tuple[ThreadComment, ...] = field(default=())
+
+    @property
+    def ours(self) -> bool:
+        """Whether we opened it. Nobody else's thread is ever resolved by us."""
+        return bool(self.comments) and self.comments[0].ours
