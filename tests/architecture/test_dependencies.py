@@ -19,7 +19,8 @@ LOCKS = ["requirements.lock", "requirements-dev.lock"]
 MODULES = {
     "alembic", "aiosqlite", "celery", "cryptography", "defusedxml", "fastapi", "genai_prices",
     "githubkit", "graphql", "httpx", "jinja2", "psycopg", "pydantic", "pydantic_ai",
-    "pydantic_settings", "redis", "rich", "sqlalchemy", "sqlmodel", "structlog", "typer", "uvicorn", "yaml",
+    "pydantic_settings", "redis", "rich", "sqlalchemy", "sqlmodel", "structlog", "typer",
+    "uvicorn", "yaml",
 }  # fmt: skip
 """The top-level modules of the declared packages that the product imports by name."""
 COMPANIONS = {"anthropic", "httpx2", "jwt", "openai", "pydantic_core", "starlette"}
