@@ -1,0 +1,259 @@
+"""The double's repositories: real bare git repositories, driven by real git."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from app.sandbox.github.diffs import Diff, parse_diff
+from app.sandbox.github.state import Account
+
+NOBODY = "0" * 40
+_CONFIG: Mapping[str, str] = {
+    "uploadpack.allowFilter": "true",
+    "uploadpack.allowAnySHA1InWant": "true",
+    "uploadpack.allowReachableSHA1InWant": "true",
+    "http.receivepack": "true",
+    "receive.hideRefs": "refs/pull",
+    "core.logAllRefUpdates": "false",
+    "gc.auto": "0",
+    "receive.autogc": "false",
+}
+
+
+class GitError(Exception):
+    """A git command failed; the message is its standard error."""
+
+
+@dataclass(frozen=True)
+class Person:
+    """The author of a commit."""
+
+    name: str
+    email: str
+
+
+def person_of(account: Account) -> Person:
+    """The commit identity GitHub gives an account: `<id>+<login>@users.noreply.github.com`."""
+    return Person(account.login, f"{account.id}+{account.login}@users.noreply.github.com")
+
+
+@dataclass(frozen=True)
+class CommitFacts:
+    sha: str
+    tree: str
+    parents: tuple[str, ...]
+    author: Person
+    committer: Person
+    authored_at: str
+    committed_at: str
+    message: str
+
+
+def git_environment(home: Path) -> dict[str, str]:
+    """An environment in which no configuration of the machine or the user counts."""
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(home),
+        "LC_ALL": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+    }
+
+
+class GitStore:
+    """Git commands on bare repositories under one directory. Failures raise `GitError`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.environment = git_environment(root)
+        self._diffs: dict[tuple[Path, str, str], Diff] = {}
+
+    async def run(
+        self,
+        path: Path,
+        *args: str,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        allowed: tuple[int, ...] = (0,),
+    ) -> bytes:
+        """Standard output of `git --git-dir=path …`."""
+        process = await asyncio.create_subprocess_exec(
+            "git",
+            f"--git-dir={path}",
+            *args,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**self.environment, **(env or {})},
+        )
+        out, err = await process.communicate(stdin)
+        if process.returncode not in allowed:
+            raise GitError(err.decode("utf-8", "replace").strip() or f"git {args[0]} failed")
+        return out
+
+    async def text(self, path: Path, *args: str, allowed: tuple[int, ...] = (0,)) -> str:
+        return (await self.run(path, *args, allowed=allowed)).decode("utf-8", "replace").strip()
+
+    async def create(self, owner: str, name: str, default_branch: str, hook: str) -> Path:
+        """A new bare repository `root/owner/name.git` with `hook` as its update hook."""
+        path = self.root / owner / f"{name}.git"
+        path.mkdir(parents=True)
+        await self.run(path, "init", "--quiet", "--bare", f"--initial-branch={default_branch}")
+        lines = [f"\t{key.split('.')[1]} = {value}" for key, value in _CONFIG.items()]
+        sections = [f"[{key.split('.')[0]}]" for key in _CONFIG]
+        pairs = (f"{s}\n{line}\n" for s, line in zip(sections, lines, strict=True))
+        with (path / "config").open("a", encoding="utf-8") as config:
+            config.write("".join(pairs))
+        hook_file = path / "hooks" / "update"
+        hook_file.parent.mkdir(exist_ok=True)
+        hook_file.write_text(hook, encoding="utf-8")
+        hook_file.chmod(0o755)
+        return path
+
+    async def resolve(self, path: Path, revision: str) -> str | None:
+        """The commit a branch, tag, `refs/…` or SHA names."""
+        args = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        return await self.text(path, *args, allowed=(0, 1, 128)) or None
+
+    async def branch(self, path: Path, name: str) -> str | None:
+        return await self.resolve(path, f"refs/heads/{name}")
+
+    async def refs(self, path: Path, prefix: str = "refs/heads/") -> dict[str, str]:
+        """Full ref name to object id."""
+        text = await self.text(path, "for-each-ref", "--format=%(refname) %(objectname)", prefix)
+        pairs = (line.rsplit(" ", 1) for line in text.splitlines())
+        return {ref: sha for ref, sha in pairs if sha}
+
+    async def update_ref(self, path: Path, ref: str, sha: str) -> None:
+        await self.run(path, "update-ref", ref, sha)
+
+    async def delete_ref(self, path: Path, ref: str) -> None:
+        await self.run(path, "update-ref", "-d", ref)
+
+    async def merge_base(self, path: Path, one: str, other: str) -> str | None:
+        return await self.text(path, "merge-base", one, other, allowed=(0, 1)) or None
+
+    async def is_ancestor(self, path: Path, older: str, newer: str) -> bool:
+        return await self.merge_base(path, older, newer) == older
+
+    async def diff(self, path: Path, base: str, head: str) -> Diff:
+        """The pull-request diff `base...head`: from their merge base to `head`."""
+        start = await self.merge_base(path, base, head)
+        return await self.between(path, start, head)
+
+    async def between(self, path: Path, start: str | None, head: str) -> Diff:
+        """The diff of two commits, from an empty tree when `start` is None. Cached."""
+        key = (path, start or "", head)
+        if key not in self._diffs:
+            start = start or await self._empty_tree(path)
+            options = ("--patch-with-raw", "-z", "--no-abbrev", "--full-index", "-M")
+            safe = ("--no-color", "--no-ext-diff", "--no-textconv")
+            out = await self.run(path, "diff", *options, *safe, start, head, "--")
+            self._diffs[key] = parse_diff(out)
+        return self._diffs[key]
+
+    async def changes(self, path: Path, before: str, after: str, file: str) -> Diff:
+        """What happened to one file between two commits, without context lines."""
+        options = ("--patch-with-raw", "-z", "--no-abbrev", "-U0", "--no-ext-diff")
+        return parse_diff(await self.run(path, "diff", *options, before, after, "--", file))
+
+    async def _empty_tree(self, path: Path) -> str:
+        return (await self.run(path, "hash-object", "-t", "tree", "--stdin")).decode().strip()
+
+    async def commits(self, path: Path, base: str, head: str) -> list[str]:
+        """Commits of `base..head`, oldest first."""
+        return (await self.text(path, "rev-list", "--reverse", f"{base}..{head}")).split()
+
+    async def commit_facts(self, path: Path, sha: str) -> CommitFacts:
+        form = "%H%x00%T%x00%P%x00%an%x00%ae%x00%cn%x00%ce%x00%aI%x00%cI%x00%B"
+        text = await self.text(path, "show", "--no-patch", f"--format={form}", sha)
+        parts = text.split("\0")
+        return CommitFacts(
+            sha=parts[0],
+            tree=parts[1],
+            parents=tuple(parts[2].split()),
+            author=Person(parts[3], parts[4]),
+            committer=Person(parts[5], parts[6]),
+            authored_at=parts[7],
+            committed_at=parts[8],
+            message=parts[9].strip(),
+        )
+
+    async def merge_tree(self, path: Path, base: str, head: str) -> str | None:
+        """The tree of a merge, None when it conflicts."""
+        try:
+            out = await self.text(path, "merge-tree", "--write-tree", base, head)
+        except GitError:
+            return None
+        return out.splitlines()[0]
+
+    async def commit_tree(
+        self,
+        path: Path,
+        tree: str,
+        parents: tuple[str, ...],
+        message: str,
+        author: Person,
+        at: datetime,
+    ) -> str:
+        """A new commit object; GitHub is its committer, as for commits made on the web."""
+        flags = [flag for parent in parents for flag in ("-p", parent)]
+        env = {
+            "GIT_AUTHOR_NAME": author.name,
+            "GIT_AUTHOR_EMAIL": author.email,
+            "GIT_AUTHOR_DATE": at.isoformat(),
+            "GIT_COMMITTER_NAME": "GitHub",
+            "GIT_COMMITTER_EMAIL": "noreply@github.com",
+            "GIT_COMMITTER_DATE": at.isoformat(),
+        }
+        args = ("commit-tree", tree, *flags)
+        return (await self.run(path, *args, stdin=message.encode(), env=env)).decode().strip()
+
+    async def commit_files(
+        self,
+        path: Path,
+        branch: str,
+        parent: str | None,
+        files: Mapping[str, str | bytes | None],
+        message: str,
+        author: Person,
+        at: datetime,
+    ) -> str:
+        """Commit whole files (None deletes) on a branch and move the branch; returns the SHA."""
+        stream = _import_stream(branch, parent, files, message, author, at)
+        await self.run(path, "fast-import", "--quiet", "--force", stdin=stream)
+        sha = await self.branch(path, branch)
+        if sha is None:  # pragma: no cover - fast-import has just written it
+            raise GitError(f"branch {branch} was not written")
+        return sha
+
+
+def _import_stream(
+    branch: str,
+    parent: str | None,
+    files: Mapping[str, str | bytes | None],
+    message: str,
+    author: Person,
+    at: datetime,
+) -> bytes:
+    stamp = f"{author.name} <{author.email}> {int(at.timestamp())} +0000"
+    text = message.encode()
+    head = f"commit refs/heads/{branch}\nauthor {stamp}\ncommitter {stamp}\ndata {len(text)}\n"
+    parts = [head.encode(), text, b"\n"]
+    if parent:
+        parts.append(f"from {parent}\n".encode())
+    for name, content in files.items():
+        quoted = '"' + name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+        if content is None:
+            parts.append(f"D {quoted}\n".encode())
+            continue
+        data = content.encode() if isinstance(content, str) else content
+        parts.append(f"M 100644 inline {quoted}\ndata {len(data)}\n".encode() + data + b"\n")
+    return b"".join(parts)
