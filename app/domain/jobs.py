@@ -12,7 +12,10 @@ from app.domain.pull_request import Account, AccountKind
 
 
 class JobKind(StrEnum):
-    """One kind of job; a worker is given one handler per kind."""
+    """One kind of job; a worker is given one story per kind.
+
+    `SYNC_INSTALLATION` asks GitHub what an installation (None: any) has that we do not know of.
+    """
 
     REVIEW_PULL_REQUEST = "review_pull_request"
     CLOSE_PULL_REQUEST = "close_pull_request"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Table, update
 from sqlalchemy.dialects import postgresql, sqlite
@@ -47,7 +48,7 @@ class Superseded:
     """A queued job that a newer one replaced."""
 
     job_id: int
-    payload: dict[str, object]
+    payload: dict[str, Any]
 
 
 async def supersede(

@@ -8,6 +8,7 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.findings import Finding, Location
+from app.domain.jobs import AppRole
 from app.domain.pull_request import RepoRef
 from app.domain.runs import RunState
 from app.domain.tasks import LIVE_TASK_STATES, FixTaskState, OrderState
@@ -30,6 +31,17 @@ _LEASE_STATES = tuple(state for state in FixTaskState if state.holds_lease)
 async def repository(session: AsyncSession, repository_id: int) -> Repository | None:
     """The repository by GitHub's id, also if the App was taken off it."""
     return await session.get(Repository, repository_id)
+
+
+async def repositories_of(
+    session: AsyncSession, installation_id: int, *, app: AppRole
+) -> Sequence[Repository]:
+    """The repositories that an installation of this App is on, also removed ones."""
+    column = (
+        Repository.installation_id if app is AppRole.REVIEWER else Repository.fixer_installation_id
+    )
+    statement = select(Repository).where(col(column) == installation_id)
+    return (await session.exec(statement.order_by(col(Repository.id)))).all()
 
 
 def as_repo_ref(row: Repository) -> RepoRef:

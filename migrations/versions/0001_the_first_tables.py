@@ -253,7 +253,7 @@ def upgrade() -> None:
         sa.Column("round_number", sa.BigInteger(), nullable=True),
         sa.Column("charged_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("tier", sa.String(length=40), nullable=True),
-        sa.Column("verdict", sa.Text(), nullable=True),
+        sa.Column("verdict", sa.String(length=40), nullable=True),
         sa.Column("reason", sa.Text(), nullable=True),
         sa.Column("summary", sa.Text(), nullable=False),
         sa.Column("coverage", sa.JSON().with_variant(JSONB(), "postgresql"), nullable=False),

@@ -23,7 +23,7 @@ from app.store.tables.columns import (
     row_id,
     text,
 )
-from loop_guards import FindingStatus, Origin, Severity
+from loop_guards import FindingStatus, Origin, Severity, Verdict
 
 
 class ReviewRun(UsageColumns, table=True):
@@ -52,7 +52,7 @@ class ReviewRun(UsageColumns, table=True):
     round_number: int | None = integer(optional=True)
     charged_at: datetime | None = moment(optional=True)
     tier: Tier | None = member_of(Tier, optional=True)
-    verdict: str | None = text(optional=True)
+    verdict: Verdict | None = member_of(Verdict, optional=True)
     reason: str | None = text(optional=True)
     summary: str = text("")
     coverage: dict[str, Any] = json_object()
