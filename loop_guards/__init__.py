@@ -1,7 +1,116 @@
-"""Pure rules that make the fix loop halt. Facts in, decisions out; nothing else."""
+"""Pure rules that make the fix loop halt. Facts in, decisions out; nothing else.
+
+Standard library only: no I/O, no clock, no logging, and nothing of `app`. Every decision carries
+its reason code, the values it compared and the trace of all guards that were asked; those that
+allow an effect can be made nowhere else.
+"""
 
 from __future__ import annotations
 
+from loop_guards.closing import ClosePlan, plan_merged, plan_unmerged
+from loop_guards.coalesce import BATCH_MERGE, Handed, TaskPlan, coalesce
+from loop_guards.convergence import (
+    ConvergenceReason,
+    FixFinding,
+    blocks,
+    decide_fix_verdict,
+    is_fixed,
+)
+from loop_guards.decisions import Asked, Decision
+from loop_guards.facts import HandoffFinding, HandoffMode, HumanOrder, MergeFacts, TaskState
 from loop_guards.findings import FindingStatus, Origin, Severity, Verdict
+from loop_guards.handoff import (
+    HandoffDecision,
+    HandoffOutcome,
+    HandoffReason,
+    decide_handoff,
+)
+from loop_guards.limits import Limits
+from loop_guards.orders import (
+    OrderDecision,
+    OrderFacts,
+    OrderOutcome,
+    OrderReason,
+    PullState,
+    answer_order,
+)
+from loop_guards.progress import (
+    AfterRoundFacts,
+    NextDecision,
+    NextOutcome,
+    NextReason,
+    RoundFacts,
+    Spent,
+    StartDecision,
+    StartOutcome,
+    StartReason,
+    after_round,
+    allowance,
+    may_start_round,
+)
+from loop_guards.reviewing import (
+    ReviewDecision,
+    ReviewOutcome,
+    ReviewReason,
+    ReviewStart,
+    may_review,
+)
+from loop_guards.rubric import RubricFinding, RubricReason, VerdictDecision, decide_rubric
 
-__all__ = ["FindingStatus", "Origin", "Severity", "Verdict"]
+__all__ = [
+    "BATCH_MERGE",
+    "AfterRoundFacts",
+    "Asked",
+    "ClosePlan",
+    "ConvergenceReason",
+    "Decision",
+    "FindingStatus",
+    "FixFinding",
+    "Handed",
+    "HandoffDecision",
+    "HandoffFinding",
+    "HandoffMode",
+    "HandoffOutcome",
+    "HandoffReason",
+    "HumanOrder",
+    "Limits",
+    "MergeFacts",
+    "NextDecision",
+    "NextOutcome",
+    "NextReason",
+    "OrderDecision",
+    "OrderFacts",
+    "OrderOutcome",
+    "OrderReason",
+    "Origin",
+    "PullState",
+    "ReviewDecision",
+    "ReviewOutcome",
+    "ReviewReason",
+    "ReviewStart",
+    "RoundFacts",
+    "RubricFinding",
+    "RubricReason",
+    "Severity",
+    "Spent",
+    "StartDecision",
+    "StartOutcome",
+    "StartReason",
+    "TaskPlan",
+    "TaskState",
+    "Verdict",
+    "VerdictDecision",
+    "after_round",
+    "allowance",
+    "answer_order",
+    "blocks",
+    "coalesce",
+    "decide_fix_verdict",
+    "decide_handoff",
+    "decide_rubric",
+    "is_fixed",
+    "may_review",
+    "may_start_round",
+    "plan_merged",
+    "plan_unmerged",
+]

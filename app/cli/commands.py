@@ -1,0 +1,133 @@
+"""The commands, their options and their help. What they do is in the module each one imports."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+cli = typer.Typer(
+    name="mergeward",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="AI reviewers for pull requests, and bots that fix what was found without ever looping.",
+    epilog="Settings are environment variables that start with MERGEWARD_; see the README.",
+)
+database = typer.Typer(no_args_is_help=True, help="The database's tables.")
+policy = typer.Typer(no_args_is_help=True, help="The repository's policy file.")
+cli.add_typer(database, name="db")
+cli.add_typer(policy, name="policy")
+
+
+class OutputFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+class FailOn(StrEnum):
+    CRITICAL = "critical"
+    WARNING = "warning"
+    SUGGESTION = "suggestion"
+    NEVER = "never"
+
+
+@cli.command()
+def demo(
+    keep: Annotated[bool, typer.Option(help="Leave everything running until Ctrl-C.")] = False,
+    story: Annotated[
+        list[int] | None, typer.Option(min=1, max=4, help="Tell only this story (repeatable).")
+    ] = None,
+) -> None:
+    """Tell four stories end to end on this machine: no key, no network, a scripted model.
+
+    Starts a GitHub double, a model server and Mergeward on free loopback ports. The exit code is 0
+    only if every story ended as it is told.
+    """
+    from app.cli.demo import run
+
+    raise typer.Exit(run(keep=keep, stories=tuple(story or (1, 2, 3, 4))))
+
+
+@cli.command()
+def review(
+    path: Annotated[Path, typer.Argument(help="A git repository.")] = Path(),
+    base: Annotated[
+        str | None,
+        typer.Option(help="Compare with this commit or branch. Default: the default branch."),
+    ] = None,
+    head: Annotated[str, typer.Option(help="The commit or branch to review.")] = "HEAD",
+    output: Annotated[OutputFormat, typer.Option("--format", help="How to print.")] = (
+        OutputFormat.TEXT
+    ),
+    fail_on: Annotated[
+        FailOn, typer.Option(help="Exit with 1 for findings at or above this severity.")
+    ] = FailOn.CRITICAL,
+) -> None:
+    """Review committed changes of a local repository in the terminal.
+
+    Needs ANTHROPIC_API_KEY, or MERGEWARD_MODEL_BASE_URL for a compatible server. Exit code 0:
+    nothing at or above --fail-on; 1: something; 2: the change could not be (fully) reviewed.
+    """
+    from app.cli.review import ReviewRequest, run
+
+    request = ReviewRequest(path, base, head, output.value, fail_on.value)
+    raise typer.Exit(run(request))
+
+
+@cli.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port; 0: a free one.")] = None,
+    web_only: Annotated[
+        bool, typer.Option("--web-only", help="Receive webhooks, run no jobs.")
+    ] = False,
+) -> None:
+    """Receive webhooks and work on them, in one process."""
+    from app.cli.serve import run
+
+    overrides = {"host": host, "port": port}
+    run({name: value for name, value in overrides.items() if value is not None}, web_only=web_only)
+
+
+@database.command("upgrade")
+def database_upgrade(
+    revision: Annotated[str, typer.Argument(help="Revision to go to.")] = "head",
+) -> None:
+    """Bring the tables to a revision (the newest by default)."""
+    from app.settings import load_settings
+    from app.store.migrate import upgrade
+
+    upgrade(load_settings().async_database_url, revision)
+
+
+@database.command("downgrade")
+def database_downgrade(
+    revision: Annotated[str, typer.Argument(help="Revision to go back to; 'base' drops all.")],
+) -> None:
+    """Take the tables back to an older revision. Data of the tables that go is lost."""
+    from app.settings import load_settings
+    from app.store.migrate import downgrade
+
+    downgrade(load_settings().async_database_url, revision)
+
+
+@policy.command("check")
+def policy_check(
+    file: Annotated[Path, typer.Argument(help="The policy file.")] = Path(".github/mergeward.yml"),
+) -> None:
+    """Say whether a policy file is valid; exit code 2 and the line and key if it is not."""
+    from app.cli.policy import check
+
+    check(file)
+
+
+@cli.command()
+def version() -> None:
+    """Print the version."""
+    from importlib.metadata import version as installed
+
+    typer.echo(installed("mergeward"))

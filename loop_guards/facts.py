@@ -1,0 +1,106 @@
+"""Facts that several questions share. Frozen; `now` is a field wherever time matters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from loop_guards.findings import FindingStatus, Origin, Severity
+
+
+class HandoffMode(StrEnum):
+    """The policy's mode of handoff."""
+
+    AUTO = "auto"
+    MANUAL = "manual"
+    OFF = "off"
+
+
+class TaskState(StrEnum):
+    """The life of a fix task. From MERGED on it never changes again."""
+
+    WAITING = "waiting"
+    QUEUED = "queued"
+    FIXING = "fixing"
+    REVIEWING = "reviewing"
+    APPROVED = "approved"
+    ESCALATED = "escalated"
+    MERGED = "merged"
+    CLOSED = "closed"
+    DECLINED = "declined"
+    FAILED = "failed"
+    OBSOLETE = "obsolete"
+    WITHDRAWN = "withdrawn"
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the task still covers its findings."""
+        return self in _LIVE
+
+
+_LIVE = frozenset(
+    {
+        TaskState.WAITING,
+        TaskState.QUEUED,
+        TaskState.FIXING,
+        TaskState.REVIEWING,
+        TaskState.APPROVED,
+        TaskState.ESCALATED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HumanOrder:
+    """A human's order to fix one finding. `target` None: the policy's first."""
+
+    id: int
+    at: datetime
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HandoffFinding:
+    """A finding as the question "hand it off?" sees it.
+
+    `covered_by` is the state of the task that covers it, None if none ever did. `order` is the
+    latest pending order. `dismissed_at` is the latest human dismissal. `path_tasks` counts recent
+    automatic tasks on its path. `acknowledged`: a person with write access accepted it as it is.
+    """
+
+    id: int
+    path: str | None
+    severity: Severity
+    origin: Origin
+    status: FindingStatus
+    also: tuple[str, ...] = ()
+    in_merged_tree: bool = True
+    covered_by: TaskState | None = None
+    order: HumanOrder | None = None
+    dismissed_at: datetime | None = None
+    first_seen_after_merge: bool = False
+    acknowledged: bool = False
+    path_tasks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MergeFacts:
+    """The merge and its surroundings, the same for all findings of one pull request."""
+
+    now: datetime
+    repository: int
+    merge_commit: str
+    base: str
+    default_branch: str
+    mode: HandoffMode
+    author_is_bot: bool
+    is_fix_pr: bool
+    stopped: bool = False
+    kill_switch: bool = False
+    minimum_severity: Severity = Severity.WARNING
+    handoff_bases: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ("builtin",)
+    tasks_of_merge: int = 0
+    budget_spent: bool = False
+    leased_paths: frozenset[str] = frozenset()
