@@ -1,0 +1,83 @@
+"""Every sentence the built-in fixer says on GitHub. Pure: values in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.agents.sanitise import outgoing
+from app.domain.findings import Finding
+
+MAX_TITLE = 120
+"""Characters of a title; GitHub takes more and shows fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixView:
+    """What a fix pull request is about. `reports` are the fixer's own words by short id."""
+
+    task_id: int
+    source_number: int
+    paths: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    reports: Mapping[str, str]
+    declined: Mapping[str, str]
+    summary: str
+    turn: int
+
+
+def pull_request_title(view: FixView) -> str:
+    """`Fix 3 findings in app/a.py (#12)`."""
+    count = len(view.findings)
+    noun = "finding" if count == 1 else "findings"
+    where = _plain(view.paths[0]) if view.paths else "the change"
+    more = f" and {len(view.paths) - 1} more" if len(view.paths) > 1 else ""
+    title = f"Fix {count} {noun} in {where}{more}"
+    return f"{title[: MAX_TITLE - 12]} (#{view.source_number})"
+
+
+def pull_request_body(view: FixView) -> str:
+    """What was found, what was done about each, and what happens next."""
+    lines = [
+        f"Findings of #{view.source_number} that were still there after its merge:",
+        "",
+        *(f"- **{f.short_id}** {f.severity.value}: {outgoing(f.title)}" for f in view.findings),
+        "",
+        *_report_lines(view),
+        "",
+        "This is reviewed like any pull request, and merged by a person. Close it to stop the fix.",
+    ]
+    return "\n".join(lines)
+
+
+def commit_message(view: FixView) -> str:
+    """First line as the title, then one line per finding."""
+    lines = [pull_request_title(view), ""]
+    lines += [f"- {f.severity.value}: {_plain(outgoing(f.title))}" for f in view.findings]
+    if view.turn > 1:
+        lines += ["", f"Turn {view.turn}."]
+    return "\n".join(lines) + "\n"
+
+
+def turn_comment(view: FixView) -> str:
+    """The one report of a later turn."""
+    return "\n".join([f"Turn {view.turn} is pushed.", "", *_report_lines(view)])
+
+
+def declined_comment(view: FixView) -> str:
+    """Why no fix pull request was opened."""
+    lines = ["The fixer changed nothing, so no fix pull request was opened.", ""]
+    lines += _report_lines(view)
+    lines += ["", "The findings stay open; a person can order a fix again."]
+    return "\n".join(lines)
+
+
+def _report_lines(view: FixView) -> list[str]:
+    lines = [outgoing(view.summary)] if view.summary else []
+    lines += [f"- **{key}** done: {outgoing(text)}" for key, text in view.reports.items()]
+    lines += [f"- **{key}** not done: {outgoing(text)}" for key, text in view.declined.items()]
+    return lines
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace("`", "'").split())
