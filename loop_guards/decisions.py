@@ -34,7 +34,7 @@ class Decision:
 
     outcome: str
     reason: str
-    compared: Compared = NOTHING
+    compared: Compared = field(default_factory=lambda: NOTHING)
     trace: tuple[Asked, ...] = ()
     reasons: tuple[str, ...] = ()
     seal: object = field(repr=False, compare=False)

@@ -18,7 +18,11 @@ class HandoffMode(StrEnum):
 
 
 class TaskState(StrEnum):
-    """The life of a fix task. From MERGED on it never changes again."""
+    """The life of a fix task (DESIGN §3.2, §3.9). From MERGED on it never changes again.
+
+    WAITING has no lease on its paths yet, QUEUED waits for its target, FIXING is a turn, REVIEWING
+    a round, APPROVED waits for its fix pull request to be merged.
+    """
 
     WAITING = "waiting"
     QUEUED = "queued"
@@ -35,8 +39,13 @@ class TaskState(StrEnum):
 
     @property
     def is_live(self) -> bool:
-        """Whether the task still covers its findings."""
+        """Whether the task still covers its findings: none of them is handed off a second time."""
         return self in _LIVE
+
+    @property
+    def holds_lease(self) -> bool:
+        """A task keeps its paths from the moment it got them until it ends or escalates."""
+        return self.is_live and self not in (TaskState.WAITING, TaskState.ESCALATED)
 
 
 _LIVE = frozenset(

@@ -4,48 +4,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-
-class FixTaskState(StrEnum):
-    """The life of a fix task (DESIGN 3.2, 3.9). The members from `MERGED` on are final.
-
-    `WAITING` has no lease on its paths yet, `QUEUED` waits for its target, `FIXING` is a turn,
-    `REVIEWING` a round, `APPROVED` waits for its fix pull request to be merged.
-    """
-
-    WAITING = "waiting"
-    QUEUED = "queued"
-    FIXING = "fixing"
-    REVIEWING = "reviewing"
-    APPROVED = "approved"
-    ESCALATED = "escalated"
-    MERGED = "merged"
-    CLOSED = "closed"
-    DECLINED = "declined"
-    FAILED = "failed"
-    OBSOLETE = "obsolete"
-    WITHDRAWN = "withdrawn"
-
-    @property
-    def is_live(self) -> bool:
-        """Live tasks cover their findings: none of those is handed off a second time."""
-        return self in LIVE_TASK_STATES
-
-    @property
-    def holds_lease(self) -> bool:
-        """A task keeps its paths from the moment it got them until it ends or escalates."""
-        return self.is_live and self not in (FixTaskState.WAITING, FixTaskState.ESCALATED)
+from loop_guards import TaskState
 
 
-LIVE_TASK_STATES = frozenset(
-    {
-        FixTaskState.WAITING,
-        FixTaskState.QUEUED,
-        FixTaskState.FIXING,
-        FixTaskState.REVIEWING,
-        FixTaskState.APPROVED,
-        FixTaskState.ESCALATED,
-    }
-)
+FixTaskState = TaskState
+"""The guards' states of a fix task; rows hold them as they are."""
+
+LIVE_TASK_STATES = frozenset(state for state in TaskState if state.is_live)
 
 
 class OrderState(StrEnum):

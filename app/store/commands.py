@@ -187,17 +187,6 @@ def is_late(row: PullRequestRow, state: PullRequestState, updated_at: datetime) 
     return row.forge_updated_at is not None and updated_at < row.forge_updated_at
 
 
-async def next_finding_number(session: AsyncSession, pull_request_id: int) -> int:
-    """The next short id's number of this pull request: 1 for F1. Never given twice."""
-    await session.flush()
-    row = await session.get_one(
-        PullRequestRow, pull_request_id, populate_existing=True, with_for_update=True
-    )
-    row.findings_numbered += 1
-    await session.flush()
-    return row.findings_numbered
-
-
 async def ensure_lineage(
     session: AsyncSession, source: PullRequestRow, *, now: datetime
 ) -> Lineage:

@@ -52,8 +52,11 @@ async def number_findings(
 
     The pull request's row is locked until the transaction ends, so two runs can't share a number.
     """
-    statement = select(PullRequestRow).where(PullRequestRow.id == pull_request_id)
-    pull_request = (await session.exec(statement.with_for_update())).one()
+    # A row that this session read earlier may be stale by now: read it again, under the lock.
+    await session.flush()
+    pull_request = await session.get_one(
+        PullRequestRow, pull_request_id, populate_existing=True, with_for_update=True
+    )
     for row in rows:
         pull_request.findings_numbered += 1
         row.number = pull_request.findings_numbered

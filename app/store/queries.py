@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from app.domain.findings import Finding, Location
 from app.domain.jobs import AppRole
 from app.domain.pull_request import RepoRef
 from app.domain.runs import RunState
@@ -23,7 +22,6 @@ from app.store.tables import (
     Repository,
     ReviewRun,
 )
-from loop_guards import FindingStatus
 
 _LEASE_STATES = tuple(state for state in FixTaskState if state.holds_lease)
 
@@ -59,43 +57,6 @@ async def pull_request(
         PullRequestRow.repository_id == repository_id, PullRequestRow.number == number
     )
     return (await session.exec(statement)).one_or_none()
-
-
-async def findings_of(
-    session: AsyncSession,
-    pull_request_id: int,
-    *,
-    statuses: Collection[FindingStatus] = tuple(FindingStatus),
-) -> Sequence[FindingRow]:
-    """The findings of a pull request in these states, by number."""
-    statement = (
-        select(FindingRow)
-        .where(FindingRow.pull_request_id == pull_request_id, col(FindingRow.status).in_(statuses))
-        .order_by(col(FindingRow.number))
-    )
-    return (await session.exec(statement)).all()
-
-
-def as_finding(row: FindingRow) -> Finding:
-    """The row as the value that stories and agents work with."""
-    return Finding(
-        id=row.id,
-        short_id=row.short_id,
-        location=Location(row.path, row.start_line, row.end_line),
-        severity=row.severity,
-        category=row.category,
-        title=row.title,
-        body=row.body,
-        suggestion=row.suggestion,
-        also=tuple(row.also),
-        origin=row.origin,
-        status=row.status,
-        first_seen_sha=row.first_seen_sha,
-        last_seen_sha=row.last_seen_sha,
-        trivial=row.trivial,
-        production_risk=row.production_risk,
-        severity_at_handoff=row.severity_at_handoff,
-    )
 
 
 async def unfinished_runs(session: AsyncSession, pull_request_id: int) -> Sequence[ReviewRun]:

@@ -258,6 +258,7 @@ def upgrade() -> None:
         sa.Column("summary", sa.Text(), nullable=False),
         sa.Column("coverage", sa.JSON().with_variant(JSONB(), "postgresql"), nullable=False),
         sa.Column("dropped", sa.JSON().with_variant(JSONB(), "postgresql"), nullable=False),
+        sa.Column("blocking", sa.JSON().with_variant(JSONB(), "postgresql"), nullable=False),
         sa.Column("decision_ids", sa.JSON().with_variant(JSONB(), "postgresql"), nullable=False),
         sa.Column("check_run_id", sa.BigInteger(), nullable=True),
         sa.Column("review_id", sa.BigInteger(), nullable=True),

@@ -30,7 +30,8 @@ class ReviewRun(UsageColumns, table=True):
     """One execution of the pipeline on one head.
 
     `charged_at` is the moment of the first model call: from then on the run is a round, and
-    `round_number` says which of its pull request (or fix task). `check_run_id` is GitHub's.
+    `round_number` says which of its pull request (or fix task). `blocking` are the ids of the
+    findings that stood in the way at its end. `check_run_id` is GitHub's.
     """
 
     __tablename__ = "review_runs"
@@ -57,6 +58,7 @@ class ReviewRun(UsageColumns, table=True):
     summary: str = text("")
     coverage: dict[str, Any] = json_object()
     dropped: list[Any] = json_list()
+    blocking: list[int] = json_list()
     decision_ids: list[int] = json_list()
     check_run_id: int | None = integer(optional=True)
     review_id: int | None = integer(optional=True)

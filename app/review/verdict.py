@@ -1,0 +1,117 @@
+"""From a judged round to its verdict and what follows: facts are built, `loop_guards` decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from app.domain.findings import Finding
+from app.domain.runs import Usage
+from loop_guards import (
+    AfterRoundFacts,
+    FindingStatus,
+    FixFinding,
+    Limits,
+    NextDecision,
+    RubricFinding,
+    Severity,
+    Spent,
+    VerdictDecision,
+    after_round,
+    decide_fix_verdict,
+    decide_rubric,
+)
+
+MICRO = Decimal(1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """The fix task that a fix pull request answers, as a round needs it.
+
+    `handed` maps ids of this pull request's findings to the severity frozen at handoff;
+    `ordered` are those of them that a person ordered. `blocking_history` holds the blocking sets
+    of earlier rounds, oldest first. `spent` is what the whole lineage used before this round.
+    """
+
+    task_id: int
+    lineage_id: int
+    handed: Mapping[int, Severity]
+    ordered: frozenset[int]
+    rounds_started: int
+    allowance: int
+    blocking_history: tuple[frozenset[int], ...]
+    spent: Spent
+    stopped: bool
+    escalated: bool
+    coverage_attempts: int = 0
+
+
+def fix_verdict(findings: Iterable[Finding], task: TaskView, *, full: bool) -> VerdictDecision:
+    """Convergence first: what of the task is left, and criticals that the fix brought in."""
+    return decide_fix_verdict(
+        (_fix_finding(finding, task) for finding in findings), coverage_full=full
+    )
+
+
+def human_verdict(findings: Iterable[Finding], limits: Limits, *, full: bool) -> VerdictDecision:
+    """The rubric over what is open."""
+    still_open = (item for item in findings if item.status is FindingStatus.OPEN)
+    return decide_rubric(
+        (
+            RubricFinding(
+                severity=item.severity,
+                category=item.category,
+                path=item.location.path,
+                trivial=item.trivial,
+                production_risk=bool(item.production_risk),
+            )
+            for item in still_open
+        ),
+        coverage_full=full,
+        limits=limits,
+    )
+
+
+def next_step(
+    verdict: VerdictDecision, task: TaskView, used: Usage, limits: Limits, *, full: bool
+) -> NextDecision:
+    """What follows this round of the task. `used` is what this round itself used."""
+    attempts = task.coverage_attempts + 1 if not full else 0
+    return after_round(
+        AfterRoundFacts(
+            rounds_started=task.rounds_started,
+            allowance=task.allowance,
+            blocking_history=(*task.blocking_history, verdict.blocking),
+            coverage_full=full,
+            spent=add_usage(task.spent, used),
+            stopped=task.stopped,
+            coverage_attempts=attempts,
+        ),
+        limits,
+    )
+
+
+def add_usage(spent: Spent, usage: Usage) -> Spent:
+    """What a lineage has spent after `usage`. A cost nobody knows can't be counted; tokens can."""
+    cost = usage.cost_usd or Decimal(0)
+    return Spent(
+        input_tokens=spent.input_tokens + usage.input_tokens,
+        micro_dollars=spent.micro_dollars + int(cost * MICRO),
+        model_seconds=spent.model_seconds + int(usage.model_seconds),
+    )
+
+
+def _fix_finding(finding: Finding, task: TaskView) -> FixFinding:
+    of_task = finding.id in task.handed
+    return FixFinding(
+        id=finding.id,
+        status=finding.status,
+        origin=finding.origin,
+        of_task=of_task,
+        severity_at_handoff=task.handed.get(finding.id),
+        severity_when_raised=finding.severity,
+        ordered=finding.id in task.ordered,
+        in_own_diff=not of_task,
+    )
