@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from app.domain.runs import AgentName
-from loop_guards import Severity
+from loop_guards import HandoffMode, Limits, Severity
 
 POLICY_PATH = ".github/mergeward.yml"
 """Where the policy is, on the default branch; it is read from nowhere else."""
@@ -82,14 +82,6 @@ class HumanPrs(StrEnum):
 
     ADVISE = "advise"
     GATE = "gate"
-
-
-class HandoffMode(StrEnum):
-    """Whether a merge hands findings off by itself (`auto`), or only a person does (`manual`)."""
-
-    AUTO = "auto"
-    MANUAL = "manual"
-    OFF = "off"
 
 
 class TargetKind(StrEnum):
@@ -219,28 +211,48 @@ class PathRule(Section):
     """What reviewers should know or look for there."""
 
 
+_SHIPPED = Limits()
+
+
 class Budget(Section):
     """What a source pull request with all its fixes may spend before it is escalated."""
 
-    input_tokens: int = Field(default=2_000_000, ge=10_000, le=1_000_000_000)
+    input_tokens: int = Field(_SHIPPED.budget_input_tokens, ge=10_000, le=1_000_000_000)
     """Uncached input tokens."""
-    usd: float = Field(default=10.0, gt=0, le=100_000)
+    usd: float = Field(_SHIPPED.budget_micro_dollars / 1_000_000, ge=0.01, le=100_000)
     """US dollars, by the published prices of the models."""
-    model_minutes: int = Field(default=60, ge=1, le=100_000)
+    model_minutes: int = Field(_SHIPPED.budget_model_seconds // 60, ge=1, le=100_000)
     """Minutes of model time, summed over everything that runs side by side."""
 
 
 class PolicyLimits(Section):
     """The numbers that bound what machines do."""
 
-    max_review_iterations: int = Field(default=5, ge=1, le=20)
+    max_review_iterations: int = Field(_SHIPPED.max_review_iterations, ge=1, le=20)
     """Review rounds of one fix task before a human is asked."""
-    max_fix_tasks: int = Field(default=10, ge=0, le=100)
+    max_fix_tasks: int = Field(_SHIPPED.max_fix_tasks, ge=0, le=100)
     """Fix tasks that one merge creates by itself."""
-    max_task_files: int = Field(default=5, ge=1, le=20)
+    max_task_files: int = Field(_SHIPPED.max_task_files, ge=1, le=20)
     """Files that one fix task may touch."""
+    path_tasks: int = Field(_SHIPPED.path_tasks, ge=1, le=50)
+    """Fix tasks that merges create by themselves for one file of one branch within seven days."""
+    pingpong_cap: int = Field(_SHIPPED.pingpong_cap, ge=1, le=10)
+    """Rounds in a row that machines may cause on one pull request without an act of a person."""
     budget: Budget = Budget()
     """What one lineage may spend."""
+
+    def for_guards(self) -> Limits:
+        """The same numbers as the guards take them; the rest keep their shipped values."""
+        return Limits(
+            max_review_iterations=self.max_review_iterations,
+            max_fix_tasks=self.max_fix_tasks,
+            max_task_files=self.max_task_files,
+            path_tasks=self.path_tasks,
+            pingpong_cap=self.pingpong_cap,
+            budget_input_tokens=self.budget.input_tokens,
+            budget_micro_dollars=round(self.budget.usd * 1_000_000),
+            budget_model_seconds=self.budget.model_minutes * 60,
+        )
 
 
 class Policy(Section):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from app.domain.policy import HandoffMode, HumanPrs, Mode, Policy
+from app.domain.policy import HumanPrs, Mode, Policy
 from app.policy.load import EffectivePolicy, PolicySource
+from loop_guards import HandoffMode
 
 
 def explain(effective: EffectivePolicy) -> tuple[str, ...]:

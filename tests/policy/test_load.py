@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from app.domain.policy import HandoffMode, HumanPrs, Mode, Policy, TargetKind
+from app.domain.policy import HumanPrs, Mode, Policy, PolicyLimits, TargetKind
 from app.domain.runs import AgentName
 from app.errors import PolicyError
 from app.policy.load import EffectivePolicy, PolicySource, effective_policy, parse_policy
-from loop_guards import Severity
+from loop_guards import HandoffMode, Limits, Severity
 
 FULL = """\
 mode: shadow
@@ -24,6 +24,8 @@ limits:
   max_review_iterations: 3
   max_fix_tasks: 4
   max_task_files: 2
+  path_tasks: 6
+  pingpong_cap: 7
   budget: {input_tokens: 500000, usd: 2.5, model_minutes: 30}
 escalate_to: acme/platform
 machine_accounts: [release-robot]
@@ -60,6 +62,30 @@ def test_every_key_is_read() -> None:
     assert policy.path_rules[0].instructions == "Flag every float."
     assert policy.withheld_globs[-2:] == ("*.secret", "!.npmrc")
     assert policy.verify_command == ("make", "test")
+
+
+def test_limits_reach_the_guards() -> None:
+    """Every number of the file is the guards' number; without a file it is the shipped one."""
+    assert Policy().limits.for_guards() == Limits()
+    assert parse_policy(FULL).limits.for_guards() == Limits(
+        max_review_iterations=3,
+        max_fix_tasks=4,
+        max_task_files=2,
+        path_tasks=6,
+        pingpong_cap=7,
+        budget_input_tokens=500_000,
+        budget_micro_dollars=2_500_000,
+        budget_model_seconds=1_800,
+    )
+
+
+@pytest.mark.parametrize("field", sorted({*PolicyLimits.model_fields} - {"budget"}))
+@pytest.mark.parametrize("bound", ["minimum", "maximum"])
+def test_every_allowed_number_makes_limits(field: str, bound: str) -> None:
+    """No number that the schema allows is refused by the guards."""
+    number = PolicyLimits.model_json_schema()["properties"][field][bound]
+    limits = parse_policy(f"limits: {{{field}: {number}}}").limits.for_guards()
+    assert getattr(limits, field) == number
 
 
 def test_no_key_of_the_full_example_is_at_its_default() -> None:
