@@ -20,7 +20,7 @@ _TOKENS = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     r"gh[a-z]_[A-Za-z0-9_.\-]+"  # GitHub, also the long installation tokens with dots
     r"|github_pat_[A-Za-z0-9_]{10,}"
-    r"|sk-[A-Za-z0-9_\-]{8,}"  # Anthropic, OpenAI and many others
+    r"|sk-(?=[A-Za-z_\-]{0,80}\d)[A-Za-z0-9_\-]{8,}"  # Anthropic, OpenAI and many others
     r"|(?:A3T[A-Z0-9]|AKIA|ASIA|AGPA|AIDA|AROA|ANPA|ANVA)[A-Z0-9]{16}(?![A-Z0-9])"
     r"|xox[abeoprs]-[A-Za-z0-9-]{8,}"
     r"|AIza[A-Za-z0-9_\-]{30,}"
@@ -34,7 +34,7 @@ _TOKENS = re.compile(
     r")"
 )
 
-_URL_PASSWORD = re.compile(r"(?<=://)[^\s/@:]{0,200}(?::[^\s/@]{0,400})?@")
+_URL_PASSWORD = re.compile(r"(?<=://)[^\s/?#]{0,600}@")
 
 
 def redact(text: str) -> str:

@@ -1,0 +1,75 @@
+"""What the reviewers of a run came to, as values and as the coordinator reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from app.agents.findings_xml import ParseOutcome
+from app.agents.invisible import without_hidden
+from app.agents.port import ModelRef
+from app.agents.sanitise import attribute, enclose, escape
+from app.domain.findings import ReportedFinding
+from app.domain.runs import AgentName, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewerOutcome:
+    """One reviewer's part of a run.
+
+    PARTIAL: its findings hold, but it did not see or say all. FAILED: nothing may be concluded.
+    `reason` says why in a word or two (`timeout`, `malformed`), "" when OK. `problems` are for
+    logs.
+    """
+
+    reviewer: AgentName
+    status: ParseOutcome
+    findings: tuple[ReportedFinding, ...] = ()
+    reason: str = ""
+    usage: Usage = field(default_factory=Usage)
+    model: ModelRef | None = None
+    sessions: int = 0
+    problems: tuple[str, ...] = ()
+
+
+def render_reviewer_results(outcomes: Iterable[ReviewerOutcome]) -> str:
+    """The answer of `spawn_reviewers`. Every text in it is escaped: it is data from models."""
+    return enclose("reviewer_results", "\n".join(_reviewer(outcome) for outcome in outcomes))
+
+
+def _reviewer(outcome: ReviewerOutcome) -> str:
+    reason = f' reason="{attribute(outcome.reason)}"' if outcome.reason else ""
+    head = f'<reviewer name="{outcome.reviewer}" status="{outcome.status}"{reason}'
+    if not outcome.findings:
+        return f"{head}/>"
+    inside = "\n".join(_finding(finding) for finding in outcome.findings)
+    return f"{head}>\n{inside}\n</reviewer>"
+
+
+def _finding(finding: ReportedFinding) -> str:
+    place = finding.location
+    fields = [
+        _field("path", place.path),
+        *_lines(place.start_line, place.end_line),
+        _field("severity", finding.severity),
+        _field("category", finding.category),
+        _field("title", finding.title),
+        _field("body", finding.body),
+        _field("evidence", finding.evidence),
+        _field("suggestion", finding.suggestion),
+        *(f"<also>{_field('path', path)}</also>" for path in finding.also),
+    ]
+    inside = "\n".join(text for text in fields if text)
+    return f'<finding ref="{attribute(finding.ref)}">\n{inside}\n</finding>'
+
+
+def _lines(start: int | None, end: int | None) -> list[str]:
+    if start is None:
+        return []
+    if end is None or end == start:
+        return [f"<line>{start}</line>"]
+    return [f"<start_line>{start}</start_line>", f"<end_line>{end}</end_line>"]
+
+
+def _field(name: str, text: str | None) -> str:
+    return f"<{name}>{escape(without_hidden(text))}</{name}>" if text else ""
