@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from app.sandbox.model.errors import invalid
@@ -31,9 +31,10 @@ _WITHOUT_TEXT = frozenset(
 )
 
 
-def parse_request(raw: bytes) -> Request:
+def parse_request(raw: bytes, *, alternating: bool = False) -> Request:
     """Understand one request body. Raises `WireError` (400) that names the place and the fault.
 
+    Messages of one role in a row count as one turn; with `alternating` they are refused.
     Fields that this server has no use for (temperature, metadata, beta fields) are not checked.
     """
     body = _json_object(raw)
@@ -43,7 +44,8 @@ def parse_request(raw: bytes) -> Request:
         raise invalid("max_tokens: Input should be greater than or equal to 1")
     _check_cache_points(body)
     messages = _messages(_required(body, "messages", list))
-    _check_order(messages)
+    _check_order(messages, alternating=alternating)
+    messages = _combined(messages)
     _check_tool_pairs(messages)
     spoken = compact({key: body.get(key) for key in ("system", "tools", "messages")})
     return Request(
@@ -132,7 +134,7 @@ def _messages(items: Sequence[object]) -> tuple[Message, ...]:
 def _message(item: object, where: str) -> Message:
     if not isinstance(item, dict):
         raise invalid(f"{where}: Input should be a valid dictionary")
-    if item.get("role") not in set(Role):
+    if item.get("role") not in tuple(Role):
         raise invalid(f"{where}.role: Input should be 'user' or 'assistant'")
     role = Role(item["role"])
     content = item.get("content")
@@ -180,18 +182,26 @@ def _tool_result(block: Json, where: str) -> ToolResult:
     )
 
 
-def _check_order(messages: Sequence[Message]) -> None:
+def _check_order(messages: Sequence[Message], *, alternating: bool) -> None:
     turns = [message.role for message in messages if message.role is not Role.SYSTEM]
     if messages[0].role is not Role.USER:
         raise invalid('messages: first message must use the "user" role')
-    for earlier, later in pairwise(turns):
-        if earlier is later:
-            raise invalid(
-                'messages: roles must alternate between "user" and "assistant", '
-                f'but found multiple "{later.value}" roles in a row'
-            )
+    doubled = [later for earlier, later in pairwise(turns) if earlier is later]
+    if doubled and alternating:
+        raise invalid(
+            'messages: roles must alternate between "user" and "assistant", '
+            f'but found multiple "{doubled[0].value}" roles in a row'
+        )
     if turns[-1] is not Role.USER:
         raise invalid("messages: the conversation must end with a user message")
+
+
+def _combined(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Messages of one role in a row as one turn, as the provider takes them."""
+    return tuple(
+        Message(role, tuple(block for message in group for block in message.blocks))
+        for role, group in groupby(messages, key=lambda message: message.role)
+    )
 
 
 def _check_tool_pairs(messages: Sequence[Message]) -> None:

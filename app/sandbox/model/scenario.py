@@ -148,10 +148,15 @@ class Counting(_Strict):
 
 
 class Scenario(_Strict):
-    """A whole script. Every list may be empty: then every change is clean."""
+    """A whole script. Every list may be empty: then every change is clean.
+
+    `roles` says what becomes of two user messages in a row: one turn, as the provider does it, or
+    a 400, as some compatible servers answer.
+    """
 
     description: str = ""
     models: tuple[str, ...] = Field(default=MODELS, min_length=1)
+    roles: Literal["combined", "alternating"] = "combined"
     planted: tuple[Planted, ...] = ()
     fixes: tuple[Fix, ...] = ()
     faults: tuple[Fault, ...] = ()

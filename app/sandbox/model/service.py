@@ -96,7 +96,9 @@ class ModelService:
         )
         try:
             self._check_headers(http)
-            request = parse_request(await _body(http))
+            request = parse_request(
+                await _body(http), alternating=self._scenario.roles == "alternating"
+            )
             agent = conversation_of(request).agent
             draft = replace(draft, agent=agent, model=request.model, stream=request.stream)
             answer = self._answer(request)

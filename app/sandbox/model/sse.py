@@ -33,7 +33,11 @@ def events(request: Request, reply: Reply, usage: Usage) -> Iterator[bytes]:
     yield _event(
         {
             "type": "message_delta",
-            "delta": {"stop_reason": reply.stop_reason.value, "stop_sequence": None},
+            "delta": {
+                "stop_reason": reply.stop_reason.value,
+                "stop_sequence": None,
+                "stop_details": None,
+            },
             "usage": {"output_tokens": usage.output_tokens},
         }
     )

@@ -144,6 +144,7 @@ def message_body(request: Request, reply: Reply, usage: Usage) -> Json:
         "content": [block_body(block) for block in reply.blocks],
         "stop_reason": reply.stop_reason.value,
         "stop_sequence": None,
+        "stop_details": None,
         "usage": usage_body(usage),
     }
 
