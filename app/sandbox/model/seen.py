@@ -18,8 +18,10 @@ _FILE_LINE = re.compile(r" *([0-9]+)\t(.*)", re.DOTALL)
 _ADDED_LINE = re.compile(r" {7} *([0-9]+) \+(.*)", re.DOTALL)
 _CONTEXT_LINE = re.compile(r" *[0-9]+ +([0-9]+)  (.*)", re.DOTALL)
 _NEW_NAME = re.compile(r"\+\+\+ b/(.*)")
-_MISSING = re.compile(r"not exist|not found|no such|no file|unknown path|deleted", re.IGNORECASE)
-_CUT = re.compile(r"truncated|more lines|cut here", re.IGNORECASE)
+_MISSING = re.compile(
+    r"not exist|not found|no such|no file|not a file|not in the|deleted|removed", re.IGNORECASE
+)
+_CUT = re.compile(r"\bcut\b|truncated|more lines|lines more|smaller part", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,8 @@ def reading_of(exchange: Exchange) -> Reading:
     if not numbers or exchange.is_error:
         return _without_lines(exchange)
     ranged = exchange.input.get("start_line") or exchange.input.get("end_line")
-    last = exchange.text.rstrip("\n").rsplit("\n", 1)[-1]
-    cut = not _FILE_LINE.fullmatch(last) and _CUT.search(last)
+    remarks = [line for line in _split(exchange.text) if not _FILE_LINE.fullmatch(line)]
+    cut = any(_CUT.search(line) for line in remarks)
     return Reading.PART if ranged or cut or numbers[0] != 1 else Reading.WHOLE
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from defusedxml.ElementTree import fromstring
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.sandbox.model import Scenario
@@ -199,6 +199,7 @@ def test_results_in_the_prompt_count_when_there_is_no_tool() -> None:
 words = st.text(st.characters(codec="utf-8", categories=("L", "P", "S", "N")), min_size=1)
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), words), max_size=6))
 def test_every_ref_is_accounted_for_exactly_once(items: list[tuple[str, str]]) -> None:
     """Nothing that a reviewer said is lost or told twice, whatever characters it holds."""

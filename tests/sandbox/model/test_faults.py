@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.sandbox.model import FaultKind, parse_scenario
@@ -150,6 +150,7 @@ async def test_a_request_that_is_refused_anyway_uses_up_no_fault() -> None:
     assert [answer.status_code for answer in answers] == [400, 529]
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 14))
 def test_a_fault_hits_exactly_its_window(start: int, times: int, requests: int) -> None:
     """From the `call`-th request on, `times` requests, no more and no less."""

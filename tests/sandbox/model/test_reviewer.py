@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from defusedxml.ElementTree import fromstring
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.sandbox.model import Scenario
@@ -47,6 +47,7 @@ def review(
     ]
 
 
+@settings(deadline=None, max_examples=60)
 @given(
     before=rows, sign=st.sampled_from("+ "), indent=lines, after=rows, start=st.integers(1, 9**9)
 )
@@ -63,6 +64,7 @@ def test_a_shown_line_is_found_at_its_number(
     assert [(item["path"], item["line"]) for item in review(shown)] == [(PATH, str(number))]
 
 
+@settings(deadline=None, max_examples=60)
 @given(before=rows, after=rows, start=st.integers(1, 9**9))
 def test_a_removed_line_is_never_found(
     before: list[tuple[str, str]], after: list[tuple[str, str]], start: int
@@ -72,12 +74,14 @@ def test_a_removed_line_is_never_found(
     assert review(shown) == []
 
 
+@settings(deadline=None, max_examples=60)
 @given(shown=rows)
 def test_without_the_needle_nothing_is_found(shown: list[tuple[str, str]]) -> None:
     """The scenario alone is no reason for a finding."""
     assert review(patch(PATH, shown)) == []
 
 
+@settings(deadline=None, max_examples=60)
 @given(before=st.lists(lines, max_size=12), after=st.lists(lines, max_size=12))
 def test_a_line_of_a_read_file_is_found(before: list[str], after: list[str]) -> None:
     """`read_file` shows lines as well as a patch does."""

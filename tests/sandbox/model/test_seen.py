@@ -73,6 +73,16 @@ def test_errors_and_other_tools_show_nothing() -> None:
         pytest.param(
             exchange(numbered("a") + "\n… truncated, 40 more lines"), Reading.PART, id="cut"
         ),
+        pytest.param(
+            exchange(numbered("a\nb")[:-1] + "\n[cut: 9 of 12 characters shown]\n\nA last note."),
+            Reading.PART,
+            id="cut, with a note behind",
+        ),
+        pytest.param(
+            exchange(numbered("# cut here, truncated, 3 more lines") + "\n\nYour last call."),
+            Reading.WHOLE,
+            id="a file about cuts, with a note behind",
+        ),
         pytest.param(exchange("a.py does not exist"), Reading.MISSING, id="missing"),
         pytest.param(exchange("Not found", is_error=True), Reading.MISSING, id="missing, as error"),
         pytest.param(exchange("a.py is withheld"), Reading.REFUSED, id="refused"),
