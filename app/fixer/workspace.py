@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.agents.port import ToolError
 from app.git.objects import GrepHit, glob_matcher
 
 MAX_FILE_BYTES = 2_000_000
@@ -25,7 +26,7 @@ MAX_HITS = 200
 _READ_ONLY = (".github/workflows/", ".github/actions/", ".github/mergeward.yml")
 
 
-class EditRefused(Exception):
+class EditRefused(ToolError):
     """An edit can't be made; the message is told to the model as it is."""
 
 
@@ -120,7 +121,7 @@ class EditableTree:
         if target is None:
             raise EditRefused(f"{path!r} is not a file of this repository that may be changed.")
         if any(path.casefold() == p or path.casefold().startswith(p) for p in _READ_ONLY):
-            raise EditRefused(f"{path!r} decides how changes are checked and can't be changed here.")
+            raise EditRefused(f"{path!r} decides how changes are checked; it can't be changed.")
         if len(content) > MAX_FILE_BYTES:
             raise EditRefused(f"The content is over {MAX_FILE_BYTES:,} bytes.")
         if target.is_dir():
@@ -144,5 +145,5 @@ class EditableTree:
 
 
 def _is_git_dir(part: str) -> bool:
-    """`.git` as any file system may understand it (case, trailing dots and blanks, NTFS short name)."""
+    """`.git` as any file system may read it (case, trailing dots and blanks, NTFS short name)."""
     return re.sub(r"[. ]+$", "", part.casefold()) in (".git", "git~1")
