@@ -141,6 +141,8 @@ class ForgeWrites(Protocol):
     ) -> PullRequestReceipt:
         """Open the pull request, or return the open one of the same head and base.
 
+        Without an open one, ours of the past with this marker is returned, closed as it is: what
+        somebody closed is never opened again by a repeated job.
         ForgeRejected when there is nothing between the branches.
         """
         ...

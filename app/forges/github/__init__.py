@@ -1,0 +1,1 @@
+"""GitHub behind the Forge port. The only package that imports githubkit."""

@@ -1,0 +1,96 @@
+"""One GitHub App on one host, for the life of a process: credentials, tokens, who it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import httpx
+from githubkit.cache import MemCacheStrategy
+
+from app.clock import Clock, SystemClock
+from app.domain.forge import AppIdentity
+from app.domain.jobs import AppRole
+from app.forges.github.tokens import Scope, TokenVault
+from app.settings import AppCredentials, Settings
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A GitHub: github.com, an Enterprise Server (`api_url` ends in `/api/v3`) or a double.
+
+    `timeout` is in seconds per request. `read_retries` are the pauses before a failed GET is sent
+    again; everything else is sent once. `transport` replaces the network (tests).
+    """
+
+    api_url: str = "https://api.github.com"
+    web_url: str = "https://github.com"
+    api_version: str = "2026-03-10"
+    timeout: float = 20.0
+    read_retries: tuple[float, ...] = (0.5, 2.0)
+    transport: httpx.AsyncBaseTransport | None = None
+
+    @property
+    def graphql_url(self) -> str:
+        """`…/graphql`, or `…/api/graphql` on an Enterprise Server."""
+        base = self.api_url.rstrip("/")
+        return base.removesuffix("/v3") + "/graphql"
+
+    @property
+    def origin(self) -> tuple[str, str]:
+        """Scheme and authority: tokens are sent nowhere else."""
+        parts = urlsplit(self.api_url)
+        return parts.scheme, parts.netloc
+
+    def clone_url(self, full_name: str) -> str:
+        return f"{self.web_url.rstrip('/')}/{full_name}.git"
+
+
+@dataclass(slots=True)
+class GitHubApp:
+    """State that the jobs of a process share. Make one per App; it opens no connection itself.
+
+    Each has its own cache of tokens: githubkit's global one knows neither host nor test.
+    """
+
+    credentials: AppCredentials
+    host: Host
+    clock: Clock = field(default_factory=SystemClock)
+    sleep: Sleep = asyncio.sleep
+    tokens: TokenVault = field(init=False)
+    jwt_cache: MemCacheStrategy = field(init=False, default_factory=MemCacheStrategy)
+    identity: AppIdentity | None = field(init=False, default=None)
+    installations: dict[int, int] = field(init=False, default_factory=dict)
+    """Repository id to this App's own installation id, as far as asked."""
+
+    def __post_init__(self) -> None:
+        self.tokens = TokenVault(self.clock)
+
+    @classmethod
+    def from_settings(cls, settings: Settings, credentials: AppCredentials) -> GitHubApp:
+        """The App with these credentials on the host that the settings name."""
+        host = Host(
+            api_url=settings.github_api_url,
+            web_url=settings.github_web_url,
+            api_version=settings.github_api_version,
+        )
+        return cls(credentials, host)
+
+    @property
+    def is_reviewer(self) -> bool:
+        """A `RepoRef` names the reviewer's installation; any other App has to ask for its own."""
+        return self.credentials.role is AppRole.REVIEWER
+
+    @property
+    def scope(self) -> Scope:
+        """What this App's ordinary token may do."""
+        return Scope.JUDGE if self.is_reviewer else Scope.WORK
+
+    @property
+    def private_key(self) -> str:
+        # An environment variable often holds the PEM with literal "\n" instead of line ends.
+        return self.credentials.private_key.get_secret_value().replace("\\n", "\n")
