@@ -8,7 +8,7 @@ from functools import cache
 
 _EXTRA = (
     "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"  # fillers and joiners that are not Cf
-    "\u180b\u180c\u180d\u180f"
+    "\u180b\u180c\u180d\u180f\ufffe\uffff"  # and what XML cannot hold
 )
 _EXTRA_RANGES = ((0xFE00, 0xFE0F), (0xE0000, 0xE0FFF))  # variation selectors and tags
 
@@ -16,7 +16,7 @@ _EXTRA_RANGES = ((0xFE00, 0xFE0F), (0xE0000, 0xE0FFF))  # variation selectors an
 @cache
 def _pattern() -> re.Pattern[str]:
     """Format characters (Cf), fillers, variation selectors, tags, and C0/C1 but tab and newline."""
-    singles = [chr(code) for code in range(0x11000) if _is_hidden(chr(code))]
+    singles = [chr(code) for code in range(0x1E000) if _is_hidden(chr(code))]
     ranges = [f"{chr(first)}-{chr(last)}" for first, last in _EXTRA_RANGES]
     return re.compile("[" + "".join(re.escape(char) for char in singles) + "".join(ranges) + "]")
 

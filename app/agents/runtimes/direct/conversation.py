@@ -53,6 +53,7 @@ class ToolAnswer:
 
     call: ToolCall
     text: str
+    failed: bool = False
 
 
 class Conversation:
@@ -108,7 +109,10 @@ class Conversation:
             raise ValueError("there is no reply to answer")
         parts = [
             ToolReturnPart(
-                tool_name=answer.call.name, content=answer.text, tool_call_id=answer.call.id
+                tool_name=answer.call.name,
+                content=answer.text,
+                tool_call_id=answer.call.id,
+                outcome="failed" if answer.failed else "success",
             )
             for answer in answers
         ]

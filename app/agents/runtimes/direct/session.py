@@ -189,11 +189,11 @@ class Session:
     async def _use_tool(self, call: ToolCall) -> ToolAnswer:
         arguments = _arguments(call)
         text, failed = await self._tool_text(call, arguments)
-        text = _cut(text, self._task.limits.tool_result_chars)
+        text = _cut(text, self._task.limits.tool_result_chars) or "(empty)"
         self._tool_calls += 1
         event = ToolCalled(self._task.key, call.name, arguments or {}, len(text), failed)
         await self._emit(event)
-        return ToolAnswer(call, text)
+        return ToolAnswer(call, text, failed)
 
     async def _tool_text(
         self, call: ToolCall, arguments: Mapping[str, object] | None
