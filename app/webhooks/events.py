@@ -145,7 +145,7 @@ MODELS: dict[str, type[Event]] = {
 """The events we know by name; of the last six we read nothing yet."""
 
 
-class UnreadableEvent(Exception):  # noqa: N818  # it is an answer, not a failure of ours
+class UnreadableEvent(Exception):
     """A known event lacks a field we need, or has it in another form. `str()` names the fields."""
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-import structlog
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
@@ -24,6 +23,7 @@ from app.clock import Clock
 from app.domain.jobs import AppRole
 from app.errors import JobError
 from app.jobs.dispatch import Dispatcher
+from app.logs import get_logger
 from app.settings import Settings
 from app.webhooks.events import UnreadableEvent, parse_event
 from app.webhooks.intake import Accepted, Delivery, Intake
@@ -39,10 +39,10 @@ _GUID = re.compile(r"[\x21-\x7e]{1,100}\Z")
 _EVENT_NAME = re.compile(r"[a-z][a-z_]{0,99}\Z")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
-class Refused(Exception):  # noqa: N818  # an answer to the sender, not an error of ours
+class Refused(Exception):
     """The request ends here. `str()` tells the sender why, and nothing about us."""
 
     def __init__(self, status: int, message: str) -> None:

@@ -30,7 +30,7 @@ MAX_PAGE = 100
 _FORBIDDEN = "Resource not accessible by integration"
 
 
-class Refusal(Exception):  # noqa: N818 - GitHub reports these as data, with a type
+class Refusal(Exception):
     """An entry of `errors` with GitHub's `type`."""
 
     def __init__(self, kind: str, message: str) -> None:
