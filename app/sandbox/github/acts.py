@@ -133,7 +133,7 @@ async def merge(hub: Hub, pull: PullRequest, actor: Account, how: MergeRequest) 
         _close(hub, pull)
         pull.merged_at, pull.merged_by, pull.merge_commit_sha = pull.closed_at, actor, sha
         ref = f"refs/heads/{pull.base_ref}"
-        await hub.git.update_ref(pull.repository.path, ref, sha)
+        await hub.git.move_refs(pull.repository.path, {ref: sha})
         await hub.events.pull_request("closed", pull, actor)
         await pushes.branch_moved(hub, pull.repository, ref, base, sha, actor)
         return sha

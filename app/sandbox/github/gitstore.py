@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,9 @@ from app.sandbox.github.diffs import Diff, parse_diff
 from app.sandbox.github.state import Account
 
 NOBODY = "0" * 40
+# Diffs and answers kept in memory; beyond that the memory starts anew.
+MAX_REMEMBERED = 2048
+_SHA = re.compile(r"[0-9a-f]{40}")
 _CONFIG: Mapping[str, str] = {
     "uploadpack.allowFilter": "true",
     "uploadpack.allowAnySHA1InWant": "true",
@@ -74,6 +78,7 @@ class GitStore:
         self.root = root
         self.environment = git_environment(root)
         self._diffs: dict[tuple[Path, str, str], Diff] = {}
+        self._answers: dict[tuple[str, ...], str] = {}
 
     async def run(
         self,
@@ -105,7 +110,9 @@ class GitStore:
         """A new bare repository `root/owner/name.git` with `hook` as its update hook."""
         path = self.root / owner / f"{name}.git"
         path.mkdir(parents=True)
-        await self.run(path, "init", "--quiet", "--bare", f"--initial-branch={default_branch}")
+        await self.run(
+            path, "init", "--quiet", "--bare", "--template=", f"--initial-branch={default_branch}"
+        )
         lines = [f"\t{key.split('.')[1]} = {value}" for key, value in _CONFIG.items()]
         sections = [f"[{key.split('.')[0]}]" for key in _CONFIG]
         pairs = (f"{s}\n{line}\n" for s, line in zip(sections, lines, strict=True))
@@ -123,7 +130,9 @@ class GitStore:
         return await self.text(path, *args, allowed=(0, 1, 128)) or None
 
     async def branch(self, path: Path, name: str) -> str | None:
-        return await self.resolve(path, f"refs/heads/{name}")
+        """The tip of a branch. Loose refs are read as files, which saves most processes."""
+        loose = None if ".." in name else _loose_ref(path, f"refs/heads/{name}")
+        return loose or await self.resolve(path, f"refs/heads/{name}")
 
     async def refs(self, path: Path, prefix: str = "refs/heads/") -> dict[str, str]:
         """Full ref name to object id."""
@@ -131,14 +140,27 @@ class GitStore:
         pairs = (line.rsplit(" ", 1) for line in text.splitlines())
         return {ref: sha for ref, sha in pairs if sha}
 
-    async def update_ref(self, path: Path, ref: str, sha: str) -> None:
-        await self.run(path, "update-ref", ref, sha)
-
-    async def delete_ref(self, path: Path, ref: str) -> None:
-        await self.run(path, "update-ref", "-d", ref)
+    async def move_refs(self, path: Path, refs: Mapping[str, str | None]) -> None:
+        """Set refs to commits, or delete them (None), all or none."""
+        lines = [f"update {r} {sha}\n" if sha else f"delete {r}\n" for r, sha in refs.items()]
+        await self.run(path, "update-ref", "--stdin", stdin="".join(lines).encode())
 
     async def merge_base(self, path: Path, one: str, other: str) -> str | None:
-        return await self.text(path, "merge-base", one, other, allowed=(0, 1)) or None
+        """The best common ancestor of two commits."""
+        args = ("merge-base", one, other)
+        return await self._remembered(path, *args) or None
+
+    async def _remembered(self, path: Path, *args: str) -> str:
+        """Output of a command whose arguments are commits: its answer never changes.
+
+        Exit code 1 is an answer too ("none", or "conflict").
+        """
+        key = (str(path), *args)
+        if key not in self._answers:
+            if len(self._answers) >= MAX_REMEMBERED:
+                self._answers.clear()
+            self._answers[key] = await self.text(path, *args, allowed=(0, 1))
+        return self._answers[key]
 
     async def is_ancestor(self, path: Path, older: str, newer: str) -> bool:
         return await self.merge_base(path, older, newer) == older
@@ -152,6 +174,8 @@ class GitStore:
         """The diff of two commits, from an empty tree when `start` is None. Cached."""
         key = (path, start or "", head)
         if key not in self._diffs:
+            if len(self._diffs) >= MAX_REMEMBERED:
+                self._diffs.clear()
             start = start or await self._empty_tree(path)
             options = ("--patch-with-raw", "-z", "--no-abbrev", "--full-index", "-M")
             safe = ("--no-color", "--no-ext-diff", "--no-textconv")
@@ -169,7 +193,7 @@ class GitStore:
 
     async def commits(self, path: Path, base: str, head: str) -> list[str]:
         """Commits of `base..head`, oldest first."""
-        return (await self.text(path, "rev-list", "--reverse", f"{base}..{head}")).split()
+        return (await self._remembered(path, "rev-list", "--reverse", f"{base}..{head}")).split()
 
     async def commit_facts(self, path: Path, sha: str) -> CommitFacts:
         form = "%H%x00%T%x00%P%x00%an%x00%ae%x00%cn%x00%ce%x00%aI%x00%cI%x00%B"
@@ -187,12 +211,9 @@ class GitStore:
         )
 
     async def merge_tree(self, path: Path, base: str, head: str) -> str | None:
-        """The tree of a merge, None when it conflicts."""
-        try:
-            out = await self.text(path, "merge-tree", "--write-tree", base, head)
-        except GitError:
-            return None
-        return out.splitlines()[0]
+        """The tree of a merge, None when it conflicts (git then lists the conflicts)."""
+        lines = (await self._remembered(path, "merge-tree", "--write-tree", base, head)).split("\n")
+        return lines[0] if len(lines) == 1 and lines[0] else None
 
     async def commit_tree(
         self,
@@ -233,6 +254,14 @@ class GitStore:
         if sha is None:  # pragma: no cover - fast-import has just written it
             raise GitError(f"branch {branch} was not written")
         return sha
+
+
+def _loose_ref(path: Path, ref: str) -> str | None:
+    try:
+        text = (path / ref).read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return None
+    return text if _SHA.fullmatch(text) else None
 
 
 def _import_stream(

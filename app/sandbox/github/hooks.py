@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+import ssl
 import time
 import uuid
 from collections.abc import Mapping
@@ -146,8 +147,12 @@ class Hooks:
 
     async def _send(self, delivery: Delivery) -> None:
         if self._client is None:
-            # Loopback only: a proxy of the machine must not see the payloads.
-            self._client = httpx.AsyncClient(timeout=self._timeout, trust_env=False)
+            # Loopback only: no proxy of the machine, and no certificates to load (40 ms).
+            self._client = httpx.AsyncClient(
+                timeout=self._timeout,
+                trust_env=False,
+                verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            )
         started = time.perf_counter()
         try:
             url = delivery.app.webhook_url or ""

@@ -69,9 +69,6 @@ ANONYMOUS = Actor(None)
 def register_app(world: World, config: AppConfig) -> App:
     """Create an App with its bot account; keys are generated when the configuration has none."""
     pem = config.private_key or _new_key(config.id)
-    private = serialization.load_pem_private_key(pem.encode(), None)
-    if not isinstance(private, rsa.RSAPrivateKey):
-        raise TypeError(f"the private key of App {config.slug} is not an RSA key")
     bot = world.ensure_account(f"{config.slug}[bot]", Kind.BOT)
     bot.app_id, bot.token = config.id, ""
     app = App(
@@ -80,7 +77,7 @@ def register_app(world: World, config: AppConfig) -> App:
         name=config.name or config.slug,
         client_id=config.client_id or f"Iv23li{config.id:014d}",
         private_key=pem,
-        public_key=private.public_key(),
+        public_key=_public_key(pem),
         permissions=dict(config.permissions),
         events=config.events,
         owner=world.ensure_account(config.owner, Kind.ORGANIZATION),
@@ -92,6 +89,15 @@ def register_app(world: World, config: AppConfig) -> App:
     )
     world.apps[app.id] = app
     return app
+
+
+@cache
+def _public_key(pem: str) -> rsa.RSAPublicKey:
+    """The public half; loading checks the primes, which takes 50 ms."""
+    private = serialization.load_pem_private_key(pem.encode(), None)
+    if not isinstance(private, rsa.RSAPrivateKey):
+        raise TypeError("the private key of a GitHub App must be an RSA key")
+    return private.public_key()
 
 
 @cache

@@ -178,7 +178,7 @@ class People:
         before = await self.hub.git.branch(found.path, branch)
         if before is None:
             raise KeyError(f"no branch {branch!r} in {repository}")
-        await self.hub.git.delete_ref(found.path, ref)
+        await self.hub.git.move_refs(found.path, {ref: None})
         await pushes.branch_moved(self.hub, found, ref, before, NOBODY, self.user(actor))
 
     async def open_pull_request(

@@ -46,17 +46,19 @@ async def update_pull_refs(git: GitStore, pull: PullRequest) -> None:
         source, ref = str(pull.head_repository.path), f"refs/heads/{pull.head_ref}"
         await git.run(path, "fetch", "--quiet", "--no-tags", source, ref)
     prefix = f"refs/pull/{pull.number}"
-    await git.update_ref(path, f"{prefix}/head", pull.head_sha)
+    refs: dict[str, str | None] = {f"{prefix}/head": pull.head_sha}
     merged = await merged_tree(git, pull)
-    if merged is None:
-        pull.test_merge_sha = None
-        await git.delete_ref(path, f"{prefix}/merge")
-        return
-    base, tree = merged
-    message = f"Merge {pull.head_sha} into {base}"
-    parents = (base, pull.head_sha)
-    sha = await git.commit_tree(
-        path, tree, parents, message, person_of(pull.author), pull.updated_at
+    pull.test_merge_sha = await _test_merge(git, pull, *merged) if merged else None
+    refs[f"{prefix}/merge"] = pull.test_merge_sha
+    await git.move_refs(path, refs)
+
+
+async def _test_merge(git: GitStore, pull: PullRequest, base: str, tree: str) -> str:
+    return await git.commit_tree(
+        pull.repository.path,
+        tree,
+        (base, pull.head_sha),
+        f"Merge {pull.head_sha} into {base}",
+        person_of(pull.author),
+        pull.updated_at,
     )
-    pull.test_merge_sha = sha
-    await git.update_ref(path, f"{prefix}/merge", sha)

@@ -250,6 +250,8 @@ class Renderer:
             "color": label.color,
             "default": False,
             "description": label.description,
+            "archived_at": None,
+            "archived_by": None,
         }
 
     def reaction(self, reaction: Reaction) -> Json:

@@ -99,6 +99,6 @@ async def delete_ref(call: Call) -> Reply:
             before = await call.hub.git.resolve(call.repo.path, ref)
         if before is None:
             raise ApiError(422, "Reference does not exist")
-        await call.hub.git.delete_ref(call.repo.path, ref)
+        await call.hub.git.move_refs(call.repo.path, {ref: None})
         await pushes.branch_moved(call.hub, call.repo, ref, before, NOBODY, call.account)
     return Reply(204)
