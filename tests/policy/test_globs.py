@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -53,7 +54,9 @@ def test_git_agrees(tmp_path: Path, glob: str, path: str, expected: bool) -> Non
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / ".git" / "info" / "exclude").write_text(f"{glob}\n", encoding="utf-8")
     result = subprocess.run(
-        ["git", "-C", str(tmp_path), "check-ignore", "-q", "--no-index", path], check=False
+        ["git", "-C", str(tmp_path), "check-ignore", "-q", "--no-index", path],
+        env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
+        check=False,
     )
     assert (result.returncode == 0) is expected
 
