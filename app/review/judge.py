@@ -139,10 +139,7 @@ def _fold(
     candidates: tuple[JudgedFinding, ...], facts: JudgeInput
 ) -> tuple[tuple[ReportedFinding, ...], frozenset[str]]:
     """Split candidates into new findings and ids of earlier ones that were raised again."""
-    by_print = {
-        fingerprint(f.location.path, f.title, f.code): f.short_id
-        for f in facts.existing
-    }
+    by_print = {fingerprint(f.location.path, f.title, f.code): f.short_id for f in facts.existing}
     fresh: dict[str, ReportedFinding] = {}
     reraised: set[str] = set()
     for item in candidates:

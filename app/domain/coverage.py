@@ -1,0 +1,69 @@
+"""The coverage ledger: for each file of a change whether it was read, and if not, why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+
+class CoverageState(StrEnum):
+    """SKIPPED files are noise and count as covered; TOO_LARGE and FAILED ones are missing."""
+
+    REVIEWED = "reviewed"
+    SKIPPED = "skipped"
+    TOO_LARGE = "too_large"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageEntry:
+    """One file. `reason` is a code, "" for a file that was simply read."""
+
+    path: str
+    state: CoverageState
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """All files of a change, in the order of the diff."""
+
+    entries: tuple[CoverageEntry, ...] = ()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing that should have been read is missing."""
+        return not any(
+            entry.state in (CoverageState.TOO_LARGE, CoverageState.FAILED) for entry in self.entries
+        )
+
+    def of(self, state: CoverageState) -> tuple[CoverageEntry, ...]:
+        return tuple(entry for entry in self.entries if entry.state is state)
+
+    def failed(self, reason: str) -> Coverage:
+        """The same ledger after a run in which nobody could read what was to be read."""
+        return Coverage(
+            tuple(
+                replace(entry, state=CoverageState.FAILED, reason=reason)
+                if entry.state is CoverageState.REVIEWED
+                else entry
+                for entry in self.entries
+            )
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "entries": [[entry.path, entry.state.value, entry.reason] for entry in self.entries]
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Coverage:
+        """Reads what `to_json` wrote; {} is an empty ledger."""
+        return cls(
+            tuple(
+                CoverageEntry(path, CoverageState(state), reason)
+                for path, state, reason in data.get("entries", [])
+            )
+        )

@@ -1,0 +1,46 @@
+"""The frozen facts of one review run: everything decisions and prompts are made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from app.domain.diff import Diff
+from app.domain.findings import Finding
+from app.domain.forge import IssueComment
+from app.domain.jobs import Cause
+from app.domain.pull_request import PullRequest, RepoRef, ReviewThread
+from app.domain.runs import Trigger
+from app.policy.load import EffectivePolicy
+from app.review.verdict import TaskView
+from loop_guards import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewFacts:
+    """One pull request at one head, as it was when the run began.
+
+    `existing` are the open findings of earlier rounds (on a fix pull request also those of its
+    task). `by_human`: a person caused this run. `diff` is from `merge_base` to the head.
+    """
+
+    now: datetime
+    repo: RepoRef
+    pull_request: PullRequest
+    pull_request_id: int
+    trigger: Trigger
+    causes: tuple[Cause, ...]
+    by_human: bool
+    bot_signal: str | None
+    policy: EffectivePolicy
+    limits: Limits
+    merge_base: str
+    diff: Diff
+    existing: tuple[Finding, ...]
+    previous_summary: str
+    machine_rounds: int
+    already_reviewed: bool
+    lineage_id: int | None = None
+    task: TaskView | None = None
+    threads: tuple[ReviewThread, ...] = ()
+    comments: tuple[IssueComment, ...] = field(default=())

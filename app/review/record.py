@@ -1,0 +1,318 @@
+"""What a review run leaves in the ledger. Every function works in one short transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from app.domain.coverage import Coverage
+from app.domain.findings import Finding
+from app.domain.jobs import JobKind
+from app.domain.runs import RunState, Tier, Usage
+from app.domain.tasks import FixTaskState
+from app.jobs.context import JobContext
+from app.jobs.ledger import enqueue
+from app.jobs.requests import JobRequest, fix_task_subject
+from app.review.facts import ReviewFacts
+from app.review.judge import CarriedOutcome, Judgement, NewFinding
+from app.review.verdict import fix_verdict, human_verdict, next_step
+from app.store.commands import DecisionRecord, record_decision
+from app.store.findings import finding_rows, number_findings, to_finding
+from app.store.fixtasks import end_task
+from app.store.tables import FindingRow, FixTask, Lineage, PullRequestRow, ReviewRun
+from loop_guards import (
+    Decision,
+    FindingStatus,
+    NextDecision,
+    NextOutcome,
+    VerdictDecision,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """What the agents of one run came to, before the guards speak."""
+
+    judgement: Judgement
+    summary: str
+    coverage: Coverage
+    tier: Tier
+    usage: Usage
+    models: tuple[str, ...]
+    failed_reviewers: tuple[str, ...]
+    prompt_versions: Mapping[str, str]
+
+    @property
+    def coverage_full(self) -> bool:
+        return self.coverage.is_full and not self.failed_reviewers
+
+
+async def open_run(job: JobContext, facts: ReviewFacts, now: datetime) -> int:
+    """Start (or, after a restart, find again) the run of this job. Returns its id."""
+    if job.has("run"):
+        return int(job.recorded("run")["id"])
+    async with job.store.write() as session:
+        run = ReviewRun(
+            pull_request_id=facts.pull_request_id,
+            fix_task_id=facts.task.task_id if facts.task else None,
+            lineage_id=facts.lineage_id,
+            job_id=job.job_id,
+            head_sha=facts.pull_request.head_sha,
+            base_sha=facts.pull_request.base_sha,
+            merge_base_sha=facts.merge_base,
+            policy_digest=facts.policy.policy.fingerprint,
+            trigger=facts.trigger,
+            machine_caused=not facts.by_human,
+            state=RunState.RUNNING,
+            created_at=now,
+            started_at=now,
+        )
+        session.add(run)
+        await session.flush()
+        await job.record_in(session, "run", {"id": run.id})
+        return run.id
+
+
+async def charge(job: JobContext, run_id: int, now: datetime) -> None:
+    """The run is about to make its first model call: from now on it is a round. Never refunded."""
+    async with job.store.write() as session:
+        run = await session.get_one(ReviewRun, run_id, with_for_update=True)
+        if run.charged_at is not None:
+            return
+        run.charged_at = now
+        if run.fix_task_id is not None:
+            task = await session.get_one(FixTask, run.fix_task_id, with_for_update=True)
+            task.rounds_started += 1
+            task.state, task.updated_at = FixTaskState.REVIEWING, now
+            run.round_number = task.rounds_started
+        else:
+            run.round_number = 1 + len(await charged_runs(session, run.pull_request_id))
+        if run.machine_caused:
+            row = await session.get_one(PullRequestRow, run.pull_request_id, with_for_update=True)
+            row.machine_rounds += 1
+
+
+async def charged_runs(session: AsyncSession, pull_request_id: int) -> Sequence[ReviewRun]:
+    """The rounds of a pull request so far, oldest first."""
+    statement = (
+        select(ReviewRun)
+        .where(ReviewRun.pull_request_id == pull_request_id, col(ReviewRun.charged_at).is_not(None))
+        .order_by(col(ReviewRun.id))
+    )
+    return (await session.exec(statement)).all()
+
+
+async def store_round(
+    job: JobContext, run_id: int, facts: ReviewFacts, result: RoundResult, now: datetime
+) -> None:
+    """Store findings, verdict, decisions and what follows, all or nothing, once per job."""
+    if job.has("judged"):
+        return
+    async with job.store.write() as session:
+        run = await session.get_one(ReviewRun, run_id, with_for_update=True)
+        await _add_new(session, facts, result, run_id, now)
+        await _update_carried(session, facts, result, run_id, now)
+        findings = [to_finding(row) for row in await finding_rows(session, facts.pull_request_id)]
+        verdict, following = _decide(facts, findings, result)
+        _fill_run(run, result, verdict, following, now)
+        await _spend(session, facts, result.usage, now)
+        await _note(session, job, run, verdict, following, now)
+        if following is not None:
+            await _follow(session, job, run, following, now)
+        row = await session.get_one(PullRequestRow, facts.pull_request_id)
+        row.last_reviewed_sha, row.updated_at = facts.pull_request.head_sha, now
+        await job.record_in(session, "judged", {})
+    job.notify()
+
+
+def _decide(
+    facts: ReviewFacts, findings: Sequence[Finding], result: RoundResult
+) -> tuple[VerdictDecision, NextDecision | None]:
+    """The guards' answers. On a fix pull request the round just started counts already."""
+    full = result.coverage_full
+    if facts.task is None:
+        return human_verdict(findings, facts.limits, full=full), None
+    task = replace(facts.task, rounds_started=facts.task.rounds_started + 1)
+    verdict = fix_verdict(findings, task, full=full)
+    return verdict, next_step(verdict, task, result.usage, facts.limits, full=full)
+
+
+async def _add_new(
+    session: AsyncSession, facts: ReviewFacts, result: RoundResult, run_id: int, now: datetime
+) -> None:
+    rows = [_new_row(item, facts, run_id, now) for item in result.judgement.new]
+    await number_findings(session, facts.pull_request_id, rows)
+
+
+def _new_row(item: NewFinding, facts: ReviewFacts, run_id: int, now: datetime) -> FindingRow:
+    reported, head = item.reported, facts.pull_request.head_sha
+    return FindingRow(
+        pull_request_id=facts.pull_request_id,
+        number=0,
+        path=reported.location.path,
+        start_line=reported.location.start_line,
+        end_line=reported.location.end_line,
+        severity=reported.severity,
+        category=reported.category,
+        title=reported.title,
+        body=reported.body,
+        evidence=reported.evidence,
+        code=item.code,
+        suggestion=reported.suggestion,
+        also=list(reported.also),
+        origin=item.origin,
+        status=FindingStatus.OPEN,
+        trivial=reported.trivial,
+        production_risk=reported.production_risk,
+        reviewers=[reported.reviewer],
+        first_seen_run_id=run_id,
+        first_seen_sha=head,
+        last_seen_run_id=run_id,
+        last_seen_sha=head,
+        fingerprint=item.fingerprint,
+        prompt_version=reported.prompt_version,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+async def _update_carried(
+    session: AsyncSession, facts: ReviewFacts, result: RoundResult, run_id: int, now: datetime
+) -> None:
+    head = facts.pull_request.head_sha
+    for item in result.judgement.carried:
+        row = await session.get_one(FindingRow, item.finding.id, with_for_update=True)
+        row.updated_at = now
+        if item.outcome is CarriedOutcome.FIXED:
+            row.status, row.fixed_sha = FindingStatus.FIXED, head
+            row.status_reason, row.status_at = item.evidence[:2000] or "fixed", now
+        else:
+            row.last_seen_run_id, row.last_seen_sha = run_id, head
+
+
+def _fill_run(
+    run: ReviewRun,
+    result: RoundResult,
+    verdict: VerdictDecision,
+    following: NextDecision | None,
+    now: datetime,
+) -> None:
+    run.state, run.finished_at = RunState.DONE, now
+    run.tier, run.summary = result.tier, result.summary
+    run.verdict, run.reason = verdict.verdict.value, str(verdict.reason)
+    if following is not None and following.outcome == NextOutcome.ESCALATE:
+        run.reason = str(following.reason)
+    run.blocking = sorted(verdict.blocking)
+    run.coverage = result.coverage.to_json()
+    run.dropped = [
+        {"refs": list(item.refs), "reason": item.reason.value, "why": item.why}
+        for item in result.judgement.dropped
+    ]
+    run.prompt_versions = dict(result.prompt_versions)
+    run.usage = result.usage
+
+
+async def _spend(session: AsyncSession, facts: ReviewFacts, usage: Usage, now: datetime) -> None:
+    await add_to_lineage(session, facts.lineage_id, usage, now)
+
+
+async def add_to_lineage(
+    session: AsyncSession, lineage_id: int | None, usage: Usage, now: datetime
+) -> None:
+    """Book what was used on the lineage. An unknown price is marked, not counted as zero."""
+    if lineage_id is None:
+        return
+    lineage = await session.get_one(Lineage, lineage_id, with_for_update=True)
+    unknown = usage.cost_usd is None
+    lineage.usage = lineage.usage + (replace(usage, cost_usd=None) if unknown else usage)
+    lineage.cost_unknown = lineage.cost_unknown or unknown
+    lineage.updated_at = now
+
+
+async def _note(
+    session: AsyncSession,
+    job: JobContext,
+    run: ReviewRun,
+    verdict: VerdictDecision,
+    following: NextDecision | None,
+    now: datetime,
+) -> None:
+    named: list[tuple[str, Decision]] = [("verdict", verdict)]
+    if following is not None:
+        named.append(("after_round", following))
+    for kind, decision in named:
+        await note_decision(session, job, kind, decision, now, run=run)
+
+
+async def note_decision(
+    session: AsyncSession,
+    job: JobContext,
+    kind: str,
+    decision: Decision,
+    now: datetime,
+    *,
+    run: ReviewRun | None = None,
+    pull_request_id: int | None = None,
+    fix_task_id: int | None = None,
+) -> None:
+    """Store a decision of the guards with its trace."""
+    record = decision.as_record()
+    await record_decision(
+        session,
+        DecisionRecord(
+            kind=kind,
+            outcome=record["outcome"],
+            reason=record["reason"],
+            reasons=tuple(record["reasons"]),
+            record=record,
+            repository_id=job.claim.repository_id,
+            pull_request_id=run.pull_request_id if run else pull_request_id,
+            fix_task_id=run.fix_task_id if run else fix_task_id,
+            run_id=run.id if run else None,
+            job_id=job.job_id,
+        ),
+        now=now,
+    )
+
+
+async def _follow(
+    session: AsyncSession, job: JobContext, run: ReviewRun, following: NextDecision, now: datetime
+) -> None:
+    """Move the task on. A decision to give another turn is what the turn's job is made from."""
+    assert run.fix_task_id is not None
+    task = await session.get_one(FixTask, run.fix_task_id, with_for_update=True)
+    match following.outcome:
+        case NextOutcome.APPROVE:
+            task.state, task.state_reason = FixTaskState.APPROVED, str(following.reason)
+        case NextOutcome.TURN:
+            task.state, task.state_reason = FixTaskState.QUEUED, str(following.reason)
+            await enqueue(session, turn_request(task, job.claim.installation_id), now=now)
+        case NextOutcome.ESCALATE:
+            task.escalation_reason = str(following.reason)
+            task.escalation_reasons = [str(reason) for reason in following.reasons]
+            task.escalated_at = now
+            woken = await end_task(
+                session, task, FixTaskState.ESCALATED, str(following.reason), now=now
+            )
+            for other in woken:
+                await enqueue(session, turn_request(other, job.claim.installation_id), now=now)
+        case _:
+            task.state_reason = str(following.reason)
+    task.updated_at = now
+
+
+def turn_request(task: FixTask, installation_id: int | None) -> JobRequest:
+    """The job of a task's next turn."""
+    return JobRequest(
+        kind=JobKind.RUN_FIX_TASK,
+        key=f"turn:{task.id}:{task.turns + 1}",
+        payload={"fix_task_id": task.id},
+        subject=fix_task_subject(task.id),
+        lane=fix_task_subject(task.id),
+        installation_id=installation_id,
+        repository_id=task.repository_id,
+    )

@@ -1,0 +1,215 @@
+"""Fix tasks in the ledger: made from a guard's plan, linked to their pull request, ended.
+
+All in the caller's transaction, so that a task and the job that works on it exist together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from app.domain.bots import FIX_BRANCH_PREFIX
+from app.domain.tasks import FixTaskState, OrderState
+from app.store.findings import number_findings
+from app.store.queries import lease_holders, task_findings
+from app.store.tables import (
+    FindingRow,
+    FixTask,
+    FixTaskFinding,
+    Lineage,
+    Order,
+    PullRequestRow,
+)
+from loop_guards import FindingStatus, TaskPlan
+
+
+@dataclass(frozen=True, slots=True)
+class MergeContext:
+    """What all tasks of one merge share."""
+
+    source: PullRequestRow
+    lineage: Lineage
+    merge_commit_sha: str
+    base_ref: str
+    allowance: int
+
+
+async def create_task(
+    session: AsyncSession, plan: TaskPlan, context: MergeContext, *, now: datetime
+) -> FixTask | None:
+    """Make the task of a plan with its findings and settle the orders it answers.
+
+    None if a task with this key exists: a doubled event makes nothing twice.
+    """
+    known = await session.exec(select(FixTask).where(FixTask.key == plan.key))
+    if known.one_or_none() is not None:
+        return None
+    task = FixTask(
+        key=plan.key,
+        lineage_id=context.lineage.id,
+        repository_id=context.source.repository_id,
+        source_pull_request_id=context.source.id,
+        target=plan.target,
+        paths=list(plan.paths),
+        batch=plan.batch,
+        state=FixTaskState.WAITING if plan.waiting else FixTaskState.QUEUED,
+        base_ref=context.base_ref,
+        merge_commit_sha=context.merge_commit_sha,
+        allowance=context.allowance,
+        lease_taken_at=None if plan.waiting else now,
+        created_at=now,
+        updated_at=now,
+    )
+    session.add(task)
+    await session.flush()
+    task.branch = f"{FIX_BRANCH_PREFIX}{task.id}"
+    await _cover(session, task, plan, now)
+    await session.flush()
+    return task
+
+
+async def _cover(session: AsyncSession, task: FixTask, plan: TaskPlan, now: datetime) -> None:
+    rows = await session.exec(select(FindingRow).where(col(FindingRow.id).in_(plan.finding_ids)))
+    for row in rows.all():
+        if row.severity_at_handoff is None:
+            row.severity_at_handoff = row.severity
+        row.fix_task_id, row.updated_at = task.id, now
+        session.add(
+            FixTaskFinding(
+                fix_task_id=task.id,
+                finding_id=row.id,
+                severity_at_handoff=row.severity_at_handoff,
+                ordered=row.id in plan.ordered_ids,
+                created_at=now,
+            )
+        )
+    orders = await session.exec(
+        select(Order).where(
+            col(Order.finding_id).in_(plan.ordered_ids), Order.state == OrderState.PENDING
+        )
+    )
+    for order in orders.all():
+        order.state, order.fix_task_id, order.settled_at = OrderState.TASK, task.id, now
+
+
+async def task_of_branch(session: AsyncSession, repository_id: int, branch: str) -> FixTask | None:
+    """The task whose fix lives on this branch of the repository, if any."""
+    if not branch.startswith(FIX_BRANCH_PREFIX):
+        return None
+    statement = select(FixTask).where(
+        FixTask.repository_id == repository_id, FixTask.branch == branch
+    )
+    return (await session.exec(statement)).one_or_none()
+
+
+async def link_fix_pull_request(
+    session: AsyncSession, task: FixTask, row: PullRequestRow, *, now: datetime
+) -> None:
+    """Make `row` the fix pull request of `task`; its ledger mirrors the task's findings.
+
+    Whoever comes first does it, the fixer that opened it or the webhook that tells of it.
+    """
+    if row.fix_task_id == task.id:
+        return
+    row.is_fix_pr, row.fix_task_id, row.lineage_id = True, task.id, task.lineage_id
+    task.fix_pull_request_id, task.updated_at = row.id, now
+    await session.flush()
+    mirrors = [
+        _mirror(link, source, row, task, now)
+        for link, source in await task_findings(session, task.id)
+    ]
+    await number_findings(session, row.id, mirrors)
+
+
+def _mirror(
+    link: FixTaskFinding, source: FindingRow, row: PullRequestRow, task: FixTask, now: datetime
+) -> FindingRow:
+    copied = {
+        name: getattr(source, name)
+        for name in (
+            "path", "start_line", "end_line", "severity", "category", "title", "body", "evidence",
+            "code", "suggestion", "also", "origin", "trivial", "production_risk", "fingerprint",
+            "prompt_version",
+        )
+    }  # fmt: skip
+    return FindingRow(
+        **copied,
+        pull_request_id=row.id,
+        number=0,
+        severity_at_handoff=link.severity_at_handoff,
+        status=FindingStatus.OPEN,
+        first_seen_sha=task.merge_commit_sha,
+        last_seen_sha=task.merge_commit_sha,
+        source_finding_id=source.id,
+        fix_task_id=task.id,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+async def end_task(
+    session: AsyncSession, task: FixTask, state: FixTaskState, reason: str, *, now: datetime
+) -> Sequence[FixTask]:
+    """Put a task into an ending (or escalated) state; its lease is free then.
+
+    Returns the waiting tasks that got their lease by it: they are QUEUED now and want a job.
+    """
+    task.state, task.state_reason, task.updated_at = state, reason, now
+    if task.lease_taken_at is not None and task.lease_ended_at is None:
+        task.lease_ended_at = now
+    if not state.is_live:
+        task.finished_at = now
+    await session.flush()
+    return await _wake_waiting(session, task, now)
+
+
+async def _wake_waiting(session: AsyncSession, ended: FixTask, now: datetime) -> Sequence[FixTask]:
+    statement = (
+        select(FixTask)
+        .where(
+            FixTask.repository_id == ended.repository_id,
+            FixTask.base_ref == ended.base_ref,
+            FixTask.state == FixTaskState.WAITING,
+        )
+        .order_by(col(FixTask.id))
+    )
+    woken: list[FixTask] = []
+    for task in (await session.exec(statement)).all():
+        holders = await lease_holders(session, task.repository_id, task.base_ref, task.paths)
+        if not holders:
+            task.state, task.lease_taken_at, task.updated_at = FixTaskState.QUEUED, now, now
+            await session.flush()
+            woken.append(task)
+    return woken
+
+
+async def settle_sources(
+    session: AsyncSession,
+    task: FixTask,
+    *,
+    fix_sha: str | None,
+    now: datetime,
+) -> None:
+    """The fix pull request was merged: what it fixed is fixed on the source pull request too."""
+    if task.fix_pull_request_id is None:
+        return
+    mirrors = await session.exec(
+        select(FindingRow).where(
+            FindingRow.pull_request_id == task.fix_pull_request_id,
+            col(FindingRow.source_finding_id).is_not(None),
+        )
+    )
+    fixed: Mapping[int, FindingRow] = {
+        row.source_finding_id: row
+        for row in mirrors.all()
+        if row.source_finding_id is not None and row.status is FindingStatus.FIXED
+    }
+    for _, source in await task_findings(session, task.id):
+        if source.id in fixed:
+            source.status, source.fixed_sha = FindingStatus.FIXED, fix_sha
+            source.status_reason, source.status_at, source.updated_at = "fix_merged", now, now
+    await session.flush()
