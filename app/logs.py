@@ -79,36 +79,23 @@ def redact_event(
     return event
 
 
+def get_logger(name: str) -> structlog.stdlib.BoundLogger:
+    """The logger of a module. What it is given is masked even before logging is configured."""
+    logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(name)
+    return logger
+
+
 def configure_logging(
     *, log_format: LogFormat = LogFormat.AUTO, level: str = "info", stream: TextIO | None = None
 ) -> None:
     """Send our own and the libraries' logs through one formatter to `stream` (standard error)."""
     out = stream or sys.stderr
-    shared: list[Any] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-    structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
-        wrapper_class=structlog.stdlib.BoundLogger,
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        cache_logger_on_first_use=False,
-    )
     handler = logging.StreamHandler(out)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
+            foreign_pre_chain=_CHAIN,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                # The traceback becomes text before it is masked.
-                structlog.processors.format_exc_info,
-                redact_event,
                 _renderer(log_format, out),
             ],
         )
@@ -146,3 +133,26 @@ def _clean(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     return _UNPRINTABLE.sub("\ufffd", redact(str(value)))
+
+
+_CHAIN: list[Any] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    # Tracebacks become text before they are masked, and never show the values of variables.
+    structlog.processors.format_exc_info,
+    redact_event,
+]
+
+# At import, so that no module can log by structlog's own defaults.
+structlog.configure(
+    processors=[
+        structlog.stdlib.filter_by_level,
+        *_CHAIN,
+        structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+    ],
+    wrapper_class=structlog.stdlib.BoundLogger,
+    logger_factory=structlog.stdlib.LoggerFactory(),
+    cache_logger_on_first_use=False,
+)

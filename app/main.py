@@ -6,20 +6,20 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
-import structlog
 from fastapi import FastAPI, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.clock import Clock, SystemClock
 from app.jobs.dispatch import Dispatcher
+from app.logs import get_logger
 from app.settings import Settings
 from app.store.migrate import HEAD, current_revision
 from app.store.session import Store, open_store
 from app.webhooks.intake import TransactionalIntake
 from app.webhooks.router import EdgeOptions, build_router
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

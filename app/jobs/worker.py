@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Protocol, assert_never
 
-import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.contextvars import bound_contextvars
 
@@ -25,6 +24,7 @@ from app.jobs.leases import ClaimRules, Leases
 from app.jobs.requests import Claim
 from app.jobs.retry import Stop, Wait, after_failure
 from app.jobs.sweeper import sweep
+from app.logs import get_logger
 from app.store.session import Store
 
 Story = Callable[[JobContext], Awaitable[None]]
@@ -32,7 +32,7 @@ Story = Callable[[JobContext], Awaitable[None]]
 AfterFailure = Callable[[JobContext, BaseException], Awaitable[None]]
 """Told once, with the error, when a job of its kind has failed for good."""
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class InProcess(Dispatcher, Wakeups, Protocol):
@@ -155,7 +155,7 @@ class Worker:
             store=self._store,
             clock=self._clock,
             dispatcher=self._wakeups,
-            steps=await self._leases.steps(claim.job_id) if claim.attempt > 1 else {},
+            steps=await self._leases.steps(claim.job_id),
         )
         running = _Running(claim=claim, context=context, renewed_at=self._clock.now())
         self._running[claim.job_id] = running

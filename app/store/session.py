@@ -73,14 +73,19 @@ def open_store(url: str) -> Store:
     """The database at an async SQLAlchemy URL (see `Settings.async_database_url`).
 
     Creates the folder of an SQLite file, but no tables: `app.store.migrate.upgrade` does that.
-    Raises ConfigurationError if the folder cannot be made.
+    Raises ConfigurationError if the folder cannot be made. Errors of the database never quote
+    values: those may be secret, and some are hostile.
     """
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
-        return Store(create_async_engine(parsed, pool_pre_ping=True, pool_size=10, max_overflow=10))
+        return Store(
+            create_async_engine(
+                parsed, pool_pre_ping=True, pool_size=10, max_overflow=10, hide_parameters=True
+            )
+        )
     if parsed.database and parsed.database != ":memory:":
         make_folder_of(Path(parsed.database))
-    engine = create_async_engine(parsed)
+    engine = create_async_engine(parsed, hide_parameters=True)
     prepare_sqlite(engine.sync_engine)
     return Store(engine)
 
