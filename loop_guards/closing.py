@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from loop_guards.coalesce import BATCH_MERGE, Handed, TaskPlan, coalesce
-from loop_guards.decisions import Asked, Decision, sealed, values
-from loop_guards.facts import HandoffFinding, HumanOrder, MergeFacts
-from loop_guards.handoff import (
-    HandoffDecision,
-    HandoffOutcome,
-    HandoffReason,
-    decide_handoff,
-)
+from loop_guards.decisions import Asked, Decision, Sealed, sealed, values
+from loop_guards.facts import HandoffFinding, HumanOrder, MergeFacts, instant
+from loop_guards.handoff import HandoffOutcome, decide_handoff, over_task_cap
 from loop_guards.limits import Limits
 
 
-@dataclass(frozen=True, slots=True)
-class ClosePlan:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosePlan(Sealed):
     """What the end of a pull request causes.
 
-    `discarded` are orders that end as `discarded(closed)`; `tasks` is empty unless it was merged;
+    `discarded` are ids of orders that end as `discarded(closed)`; `tasks` is empty unless it was
+    merged; `resumed` are ids of findings whose order resumes the escalated task that covers them;
     `decisions` holds one answer per finding that was asked about.
     """
 
-    tasks: tuple[TaskPlan, ...]
-    discarded: tuple[int, ...]
+    tasks: tuple[TaskPlan, ...] = ()
+    discarded: tuple[int, ...] = ()
+    resumed: tuple[int, ...] = ()
     decisions: tuple[Decision, ...]
 
 
@@ -39,7 +36,8 @@ def plan_unmerged(
     `still_closed` is the forge's word of now: a reopened pull request keeps its orders.
     """
     given = tuple(orders)
-    gone = tuple(order.id for order in given if still_closed and order.at < closed_at)
+    closed = instant(closed_at)
+    gone = tuple(order.id for order in given if still_closed and instant(order.at) < closed)
     decision = Decision(
         outcome="nothing_handed_off",
         reason="not_merged" if still_closed else "reopened",
@@ -52,7 +50,7 @@ def plan_unmerged(
         trace=(Asked("merged", "not_merged"),),
         seal=sealed(),
     )
-    return ClosePlan(tasks=(), discarded=gone, decisions=(decision,))
+    return ClosePlan(discarded=gone, decisions=(decision,), seal=sealed())
 
 
 def plan_merged(
@@ -62,37 +60,42 @@ def plan_merged(
     *,
     batch: str = BATCH_MERGE,
 ) -> ClosePlan:
-    """Merged: ask for each finding, then group. `max_fix_tasks` bounds the automatic tasks."""
-    asked = [(item, decide_handoff(item, facts, limits)) for item in _in_order(findings)]
+    """Merged: ask for each finding, then group. `max_fix_tasks` bounds the automatic tasks.
+
+    `batch` tells the keys of several plans of one merge apart: the id of the order or resume.
+    """
+    ordered = sorted(findings, key=lambda item: item.id)
+    asked = [(item, decide_handoff(item, facts, limits)) for item in ordered]
     handed = [Handed(item, decision) for item, decision in asked if decision.yes]
     tasks = coalesce(handed, facts, limits, batch=batch)
-    kept = _within(tasks, facts, limits)
-    dropped = {number for plan in tasks if plan not in kept for number in plan.finding_ids}
-    decisions = tuple(
-        _over_budget(decision, limits) if item.id in dropped else decision
-        for item, decision in asked
+    dropped = _beyond_cap(tasks, facts, limits, {item.id: item for item in ordered})
+    kept = tuple(plan for plan in tasks if plan.key not in dropped)
+    over = {number for plan in tasks if plan.key in dropped for number in plan.finding_ids}
+    return ClosePlan(
+        tasks=kept,
+        resumed=tuple(item.id for item, said in asked if said.outcome == HandoffOutcome.RESUME),
+        decisions=tuple(
+            over_task_cap(said, limits) if item.id in over else said for item, said in asked
+        ),
+        seal=sealed(),
     )
-    return ClosePlan(tasks=kept, discarded=(), decisions=decisions)
 
 
-def _in_order(findings: Iterable[HandoffFinding]) -> list[HandoffFinding]:
-    return sorted(findings, key=lambda item: item.id)
+def _beyond_cap(
+    tasks: tuple[TaskPlan, ...],
+    facts: MergeFacts,
+    limits: Limits,
+    findings: dict[int, HandoffFinding],
+) -> frozenset[str]:
+    """Keys of automatic tasks that the merge has no room for: the mildest, newest ones.
 
+    A task that a human's order is part of is paid by that order, one that joins is no new task.
+    """
 
-def _within(tasks: tuple[TaskPlan, ...], facts: MergeFacts, limits: Limits) -> tuple[TaskPlan, ...]:
-    """All ordered tasks, and automatic ones up to the cap: those with the worst, oldest first."""
+    def worst(plan: TaskPlan) -> tuple[int, int]:
+        severity = min(findings[number].severity.rank for number in plan.finding_ids)
+        return severity, min(plan.finding_ids)
+
     room = max(0, limits.max_fix_tasks - facts.tasks_of_merge)
-    automatic = sorted(
-        (plan for plan in tasks if not plan.ordered_ids), key=lambda plan: min(plan.finding_ids)
-    )[:room]
-    return tuple(plan for plan in tasks if plan.ordered_ids or plan in automatic)
-
-
-def _over_budget(decision: HandoffDecision, limits: Limits) -> HandoffDecision:
-    return replace(
-        decision,
-        outcome=HandoffOutcome.NO,
-        reason=HandoffReason.BUDGET,
-        trace=(*decision.trace, Asked("max_fix_tasks", HandoffReason.BUDGET)),
-        compared=values(**decision.compared, tasks_allowed=limits.max_fix_tasks),
-    )
+    automatic = [plan for plan in tasks if not plan.ordered_ids and plan.joins is None]
+    return frozenset(plan.key for plan in sorted(automatic, key=worst)[room:])

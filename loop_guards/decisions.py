@@ -7,11 +7,12 @@ has asked. The seal is a guard against mistakes, not against malice inside the p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn, Self
 
-Compared = Mapping[str, str | int | float | bool | None]
+Scalar = str | int | float | bool | None
+Compared = Mapping[str, Scalar]
 
 _SEAL = object()
 NOTHING: Compared = MappingProxyType({})
@@ -26,23 +27,49 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Sealed:
+    """A value that only this package makes; anyone else's attempt raises TypeError.
+
+    The seal is checked and not kept, so `dataclasses.replace` fails too. Pickling is refused:
+    what comes out of a pickle was not asked. A copy is the value itself.
+    """
+
+    seal: InitVar[object] = None
+
+    def __init_subclass__(cls) -> None:
+        if cls.__module__.partition(".")[0] != "loop_guards":
+            raise TypeError(f"{cls.__name__} can't extend a decision: ask loop_guards for one")
+
+    def __post_init__(self, seal: object) -> None:
+        if seal is not _SEAL:
+            raise TypeError(
+                f"{type(self).__name__} can only be made by loop_guards: ask loop_guards instead"
+            )
+
+    def __reduce__(self) -> NoReturn:
+        name = type(self).__name__
+        raise TypeError(f"{name} can't be pickled: store its record and ask loop_guards again")
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision(Sealed):
     """One answered question. `reasons` are all codes that hold, the deciding one first.
 
-    Raises TypeError when made outside of `loop_guards`.
+    Empty `reasons` stand for `reason` alone. `trace` lists the guards in the order asked; where
+    the first match wins, it ends with the one that spoke.
     """
 
     outcome: str
     reason: str
-    compared: Compared = field(default_factory=lambda: NOTHING)
+    compared: Compared = field(default_factory=lambda: NOTHING, hash=False)
     trace: tuple[Asked, ...] = ()
     reasons: tuple[str, ...] = ()
-    seal: object = field(repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if self.seal is not _SEAL:
-            name = type(self).__name__
-            raise TypeError(f"{name} can only be made by loop_guards: ask it instead")
 
     def as_record(self) -> dict[str, Any]:
         """The decision as plain JSON-able data, to be stored."""
@@ -50,8 +77,8 @@ class Decision:
             "outcome": str(self.outcome),
             "reason": str(self.reason),
             "reasons": [str(code) for code in self.reasons or (self.reason,)],
-            "compared": dict(self.compared),
-            "trace": [[asked.guard, asked.reason] for asked in self.trace],
+            "compared": {name: _plain(value) for name, value in self.compared.items()},
+            "trace": [[asked.guard, _plain(asked.reason)] for asked in self.trace],
         }
 
 
@@ -60,6 +87,11 @@ def sealed() -> object:
     return _SEAL
 
 
-def values(**compared: str | int | float | bool | None) -> Compared:
+def values(**compared: Scalar) -> Compared:
     """What a decision compared, frozen."""
     return MappingProxyType(compared)
+
+
+def _plain(value: Scalar) -> Scalar:
+    # Members of the string enums become plain strings.
+    return str(value) if isinstance(value, str) else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from loop_guards.findings import FindingStatus, Origin, Severity
@@ -60,6 +60,11 @@ _LIVE = frozenset(
 )
 
 
+def instant(at: datetime) -> datetime:
+    """`at` made comparable with every other time: one without a zone is taken as UTC."""
+    return at if at.utcoffset() is not None else at.replace(tzinfo=UTC)
+
+
 @dataclass(frozen=True, slots=True)
 class HumanOrder:
     """A human's order to fix one finding. `target` None: the policy's first."""
@@ -71,11 +76,13 @@ class HumanOrder:
 
 @dataclass(frozen=True, slots=True)
 class HandoffFinding:
-    """A finding as the question "hand it off?" sees it.
+    """A finding as the question "hand it off?" sees it. `id` is unique among those asked about.
 
-    `covered_by` is the state of the task that covers it, None if none ever did. `order` is the
-    latest pending order. `dismissed_at` is the latest human dismissal. `path_tasks` counts recent
-    automatic tasks on its path. `acknowledged`: a person with write access accepted it as it is.
+    `covered_by` is the state of the latest task that covered it, None if none ever did. `order` is
+    the pending order, None when there is none or it was used. `dismissed_at` is the latest human
+    dismissal. `path_tasks` counts automatic tasks of the last `path_window` on its files (of the
+    busiest). `acknowledged`: a person with write access accepted it as it is. `target` is what the
+    policy picks for it, None for the policy's first.
     """
 
     id: int
@@ -91,11 +98,26 @@ class HandoffFinding:
     first_seen_after_merge: bool = False
     acknowledged: bool = False
     path_tasks: int = 0
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingTask:
+    """A task that waits for its lease: findings that arrive for its files meanwhile join it."""
+
+    id: int
+    target: str
+    paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MergeFacts:
-    """The merge and its surroundings, the same for all findings of one pull request."""
+    """The merge and its surroundings, the same for all findings of one pull request.
+
+    `targets` are the policy's, in its order. `tasks_of_merge` counts the automatic tasks that this
+    merge has made already. `leased_paths` are held by tasks on the same repository and base,
+    `waiting_tasks` are the ones in line there.
+    """
 
     now: datetime
     repository: int
@@ -113,3 +135,4 @@ class MergeFacts:
     tasks_of_merge: int = 0
     budget_spent: bool = False
     leased_paths: frozenset[str] = frozenset()
+    waiting_tasks: tuple[WaitingTask, ...] = ()

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 from loop_guards.decisions import Asked, Decision, sealed, values
-from loop_guards.facts import HandoffFinding, HandoffMode, MergeFacts, TaskState
+from loop_guards.facts import HandoffFinding, HandoffMode, MergeFacts, TaskState, instant
 from loop_guards.findings import FindingStatus, Origin
 from loop_guards.limits import Limits
 
 
 class HandoffOutcome(StrEnum):
-    """YES: it becomes part of a task. DEFERRED: asked again at resume. NO: not by this event."""
+    """YES: it becomes part of a new task. RESUME: a human's order resumes the escalated task that
+    covers it. DEFERRED: asked again at resume. NO: not by this event."""
 
     YES = "yes"
+    RESUME = "resume"
     DEFERRED = "deferred"
     NO = "no"
 
@@ -50,6 +53,7 @@ class HandoffDecision(Decision):
 
     @property
     def yes(self) -> bool:
+        """Whether the finding becomes part of a new task."""
         return self.outcome == HandoffOutcome.YES
 
 
@@ -59,10 +63,13 @@ Guard = Callable[[HandoffFinding, MergeFacts, Limits], Answer]
 
 def _covered(finding: HandoffFinding, facts: MergeFacts, limits: Limits) -> Answer:
     state = finding.covered_by
-    # An escalated task is live, but an order for its finding is a resume, and rows 4 and 5 say so.
+    # An escalated task is live, but an order for its finding is a resume: rows 4 and 5 say so.
     if state is None or state is TaskState.ESCALATED:
         return None
-    if state.is_live or state is TaskState.MERGED:
+    # A finding that its merged task left open may be ordered again (DESIGN §3.9). An order that
+    # made the merged task is used up, so a pending one is newer.
+    merged = state is TaskState.MERGED and finding.order is None
+    if state.is_live or merged:
         return HandoffOutcome.NO, HandoffReason.ALREADY_HANDED_OFF
     return None
 
@@ -78,9 +85,9 @@ def _dismissed(finding: HandoffFinding) -> bool:
     """The latest human act wins: an order after the dismissal reopens the finding."""
     if finding.status is not FindingStatus.DISMISSED:
         return False
-    if finding.order is None:
+    if finding.order is None or finding.dismissed_at is None:
         return True
-    return finding.dismissed_at is not None and finding.dismissed_at >= finding.order.at
+    return instant(finding.dismissed_at) >= instant(finding.order.at)
 
 
 def _stopped(finding: HandoffFinding, facts: MergeFacts, limits: Limits) -> Answer:
@@ -90,7 +97,12 @@ def _stopped(finding: HandoffFinding, facts: MergeFacts, limits: Limits) -> Answ
 
 
 def _human_queue(finding: HandoffFinding, facts: MergeFacts, limits: Limits) -> Answer:
-    return (HandoffOutcome.YES, HandoffReason.HUMAN_QUEUE) if finding.order is not None else None
+    if finding.order is None:
+        return None
+    # A second task beside an escalated one would cover the finding twice once that is resumed.
+    escalated = finding.covered_by is TaskState.ESCALATED
+    outcome = HandoffOutcome.RESUME if escalated else HandoffOutcome.YES
+    return outcome, HandoffReason.HUMAN_QUEUE
 
 
 def _escalated(finding: HandoffFinding, facts: MergeFacts, limits: Limits) -> Answer:
@@ -175,15 +187,28 @@ GUARDS: tuple[tuple[str, Guard], ...] = (
 """First match wins. Everything after `human_queue` belongs to the automatic plan alone."""
 
 
+_NAMES = tuple(name for name, _ in GUARDS)
+
+
 def decide_handoff(finding: HandoffFinding, facts: MergeFacts, limits: Limits) -> HandoffDecision:
     """Hand this finding of a merged pull request off? Total: every input gets an answer."""
-    trace: list[Asked] = []
-    for name, guard in GUARDS:
+    for place, (_, guard) in enumerate(GUARDS):
         answer = guard(finding, facts, limits)
-        trace.append(Asked(name, answer[1] if answer else None))
         if answer is not None:
-            return _decision(finding, facts, limits, answer, tuple(trace))
-    return _decision(finding, facts, limits, (HandoffOutcome.YES, HandoffReason.AUTO), tuple(trace))
+            return _decision(finding, facts, limits, answer, _trace(place, answer[1]))
+    answer = (HandoffOutcome.YES, HandoffReason.AUTO)
+    return _decision(finding, facts, limits, answer, _passed(len(GUARDS)))
+
+
+@cache
+def _passed(count: int) -> tuple[Asked, ...]:
+    return tuple(Asked(name, None) for name in _NAMES[:count])
+
+
+@cache
+def _trace(place: int, reason: HandoffReason) -> tuple[Asked, ...]:
+    """All guards before `place` let pass; the one there spoke. Shared: findings repeat traces."""
+    return (*_passed(place), Asked(_NAMES[place], reason))
 
 
 def _decision(
@@ -193,6 +218,7 @@ def _decision(
     answer: tuple[HandoffOutcome, HandoffReason],
     trace: tuple[Asked, ...],
 ) -> HandoffDecision:
+    order = finding.order
     return HandoffDecision(
         outcome=answer[0],
         reason=answer[1],
@@ -203,14 +229,32 @@ def _decision(
             minimum_severity=facts.minimum_severity,
             origin=finding.origin,
             status=finding.status,
+            in_merged_tree=finding.in_merged_tree,
             covered_by=finding.covered_by,
+            order=None if order is None else order.id,
+            stopped=facts.stopped,
+            kill_switch=facts.kill_switch,
             mode=facts.mode,
             author_is_bot=facts.author_is_bot,
             is_fix_pr=facts.is_fix_pr,
-            order=finding.order.id if finding.order else None,
+            base=facts.base,
             tasks_of_merge=facts.tasks_of_merge,
             max_fix_tasks=limits.max_fix_tasks,
             path_tasks=finding.path_tasks,
+            max_path_tasks=limits.path_tasks,
+            budget_spent=facts.budget_spent,
         ),
+        seal=sealed(),
+    )
+
+
+def over_task_cap(decision: HandoffDecision, limits: Limits) -> HandoffDecision:
+    """The answer after grouping found that the merge has no room left for this finding's task."""
+    return HandoffDecision(
+        outcome=HandoffOutcome.NO,
+        reason=HandoffReason.BUDGET,
+        trace=(*decision.trace, Asked("task_cap", HandoffReason.BUDGET)),
+        finding_id=decision.finding_id,
+        compared=values(**decision.compared, tasks_allowed=limits.max_fix_tasks),
         seal=sealed(),
     )

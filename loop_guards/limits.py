@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import timedelta
 
 
@@ -12,6 +12,9 @@ class Limits:
 
     `budget_*` are per lineage: uncached input tokens, US dollars in millionths, seconds of model
     time. `path_tasks` counts automatic tasks per repository, base and path within `path_window`.
+    `max_also_files` is what one finding may name besides its own file. `coverage_attempts` are
+    rounds in a row below full coverage before a human is asked; `max_flips` is the flip of one
+    finding that does it. `bot_prs_per_window` and `bot_pr_window` are per repository.
     """
 
     max_review_iterations: int = 5
@@ -29,17 +32,18 @@ class Limits:
     budget_input_tokens: int = 2_000_000
     budget_micro_dollars: int = 10_000_000
     budget_model_seconds: int = 3_600
+    max_also_files: int = 5
+    coverage_attempts: int = 2
+    max_flips: int = 2
+    bot_prs_per_window: int = 10
+    bot_pr_window: timedelta = timedelta(minutes=20)
+    thread_replies: int = 2
 
     def __post_init__(self) -> None:
-        for name in _AT_LEAST_ONE:
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1")
-        if not 1 <= self.pingpong_cap <= 10:
-            raise ValueError("pingpong_cap must be between 1 and 10")
-        if self.max_fix_tasks < 0:
-            raise ValueError("max_fix_tasks must not be negative")
-        if self.path_window <= timedelta(0):
-            raise ValueError("path_window must be positive")
+        for item in fields(self):
+            _check(item.name, getattr(self, item.name))
+        if self.pingpong_cap > _MAX_PINGPONG_CAP:
+            raise ValueError(f"pingpong_cap must be between 1 and {_MAX_PINGPONG_CAP}")
 
     @property
     def resume_rounds(self) -> int:
@@ -47,17 +51,18 @@ class Limits:
         return max(1, self.max_review_iterations // 2)
 
 
-_AT_LEAST_ONE = (
-    "max_review_iterations",
-    "max_task_files",
-    "path_tasks",
-    "max_bot_prs_per_day",
-    "verify_cycles",
-    "model_calls_per_session",
-    "risk_pattern_warnings",
-    "risk_pattern_same_place",
-    "stall_turns",
-    "budget_input_tokens",
-    "budget_micro_dollars",
-    "budget_model_seconds",
-)
+_MAX_PINGPONG_CAP = 10
+_MAY_BE_ZERO = frozenset({"max_fix_tasks", "max_also_files", "thread_replies", "verify_cycles"})
+"""Zero switches these off; zero of any other would let nothing run or everything stop at once."""
+
+
+def _check(name: str, value: object) -> None:
+    if isinstance(value, timedelta):
+        if value <= timedelta(0):
+            raise ValueError(f"{name} must be a positive length of time")
+        return
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{name} must be a whole number, not {value!r}")  # noqa: TRY004 - one promise
+    least = 0 if name in _MAY_BE_ZERO else 1
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, not {value}")
