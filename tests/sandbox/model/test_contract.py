@@ -136,12 +136,7 @@ def test_the_product_reads_the_fix_report_whole() -> None:
     unknown = known | {"id": "F2", "title": "Something else"}
     request = body(
         system=system("fixer"),
-        messages=[
-            {
-                "role": "user",
-                "content": named("fix_task", known, known | {"id": "F2", "title": "?"}),
-            }
-        ],
+        messages=[{"role": "user", "content": named("fix_task", known, unknown)}],
         tools=[tool("read_file"), tool("edit_file")],
     )
     tools = {
