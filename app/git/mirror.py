@@ -100,6 +100,14 @@ class Repository:
         out = await git(("patch-id", "--stable"), cwd=self.git_dir, stdin=raw)
         return out.decode().split()[0] if out.strip() else ""
 
+    async def history(self, commit: str, path: str, *, limit: int) -> tuple[str, ...]:
+        """The commits that changed `path`, newest first, at most `limit`."""
+        out = await self._git(
+            "log", f"--max-count={int(limit)}", "--format=%H", checked_sha(commit), "--",
+            f":(literal){path}",
+        )  # fmt: skip
+        return tuple(out.decode().split())
+
     async def co_authors(self, base: str, head: str) -> tuple[str, ...]:
         """Names in `Co-authored-by` trailers of the commits of a change, newest first."""
         out = await self._git(

@@ -1,0 +1,145 @@
+"""The change as git knows it, gathered for the pure steps: file facts, lines, what moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from app.domain.diff import Diff, FileChange, FileStatus
+from app.domain.findings import Finding, Location
+from app.domain.policy import POLICY_PATH, Policy
+from app.git.mirror import Repository
+from app.git.objects import Tree
+from app.policy.load import EffectivePolicy, effective_policy
+from app.policy.paths import ignored_by, withheld_by
+from app.review.filter import FileFacts, SkipReason, attributes_of, parse_attributes
+
+Spot = tuple[str | None, int | None]
+
+_HEAD_BYTES = 4_096
+_OLDER_POLICIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One change between two commits of a repository."""
+
+    repository: Repository
+    merge_base: str
+    head: str
+    diff: Diff
+
+    @property
+    def tree(self) -> Tree:
+        """The files after the change."""
+        return self.repository.tree(self.head)
+
+    @property
+    def base_tree(self) -> Tree:
+        """The files before the change."""
+        return self.repository.tree(self.merge_base)
+
+
+async def open_source(repository: Repository, base: str, head: str) -> Source:
+    """The change from where `head` left `base` to `head`. Raises GitError."""
+    merge_base = await repository.merge_base(base, head)
+    return Source(repository, merge_base, head, await repository.diff(merge_base, head))
+
+
+async def read_policy(repository: Repository, branch: str) -> EffectivePolicy:
+    """The policy on a branch; a file that can't be used falls back to its last valid version."""
+    tip = await repository.resolve(branch)
+    text = await repository.tree(tip).read(POLICY_PATH)
+    found = effective_policy(text, None)
+    if found.problem is None:
+        return found
+    for commit in (await repository.history(tip, POLICY_PATH, limit=_OLDER_POLICIES))[1:]:
+        older = await repository.tree(commit).read(POLICY_PATH)
+        if older is not None and effective_policy(older, None).problem is None:
+            return effective_policy(text, older)
+    return found
+
+
+async def file_facts(source: Source, policy: Policy) -> tuple[FileFacts, ...]:
+    """What the filter needs of each file; attributes and old contents come from the base side."""
+    attributes = parse_attributes(await source.base_tree.read(".gitattributes") or b"")
+    return tuple(
+        [
+            FileFacts(
+                change=change,
+                head=_first_lines(change),
+                base_head=await _base_head(source, change),
+                attributes=attributes_of(change.path, attributes),
+                skip_reason=_by_policy(change.path, policy),
+            )
+            for change in source.diff.files
+        ]
+    )
+
+
+def _first_lines(change: FileChange) -> bytes:
+    """The top of the new file, if the diff shows it."""
+    lines: list[bytes] = []
+    for hunk in change.hunks[:1]:
+        if hunk.new_start <= 1:
+            lines = [line.content for line in hunk.lines if line.new is not None]
+    return b"\n".join(lines)[:_HEAD_BYTES]
+
+
+async def _base_head(source: Source, change: FileChange) -> bytes | None:
+    if change.status is FileStatus.ADDED or change.binary or change.submodule:
+        return None
+    content = await source.base_tree.read(change.old_path or change.path)
+    return content[:_HEAD_BYTES] if content is not None else None
+
+
+def _by_policy(path: str, policy: Policy) -> SkipReason | None:
+    if withheld_by(policy, path) is not None:
+        return SkipReason.WITHHELD
+    return SkipReason.POLICY if ignored_by(policy, path) is not None else None
+
+
+async def code_at(tree: Tree, spots: Iterable[Spot]) -> dict[Spot, str]:
+    """The source lines that findings point at; places that do not exist are left out."""
+    wanted: dict[str, set[int]] = {}
+    for path, line in spots:
+        if path is not None and line is not None:
+            wanted.setdefault(path, set()).add(line)
+    found: dict[Spot, str] = {}
+    for path, numbers in wanted.items():
+        lines = (await tree.read(path) or b"").split(b"\n")
+        for number in numbers:
+            if 1 <= number <= len(lines):
+                text = lines[number - 1].rstrip(b"\r").decode("utf-8", "surrogateescape")
+                found[(path, number)] = text[:2000]
+    return found
+
+
+def touched(diff: Diff, locations: Iterable[Location]) -> frozenset[Spot]:
+    """Which of these places the diff itself shows."""
+    shown: set[Spot] = set()
+    for location in locations:
+        change = diff.file(location.path) if location.path else None
+        if change is None or location.start_line is None:
+            continue
+        last = max(location.start_line, location.end_line or location.start_line)
+        lines = range(location.start_line, min(last, location.start_line + 1000) + 1)
+        gone = change.status is FileStatus.DELETED
+        if gone or any(change.shows(line) for line in lines):
+            shown.add((location.path, location.start_line))
+    return frozenset(shown)
+
+
+async def changed_since(
+    repository: Repository, findings: Iterable[Finding], head: str
+) -> dict[str, bool]:
+    """Per short id: did a file of the finding change between when it was last seen and `head`?"""
+    by_sha: dict[str, frozenset[str]] = {}
+    result: dict[str, bool] = {}
+    for finding in findings:
+        seen = finding.last_seen_sha
+        if seen not in by_sha:
+            by_sha[seen] = await repository.changed_paths(seen, head)
+        files = {finding.location.path, *finding.also}
+        result[finding.short_id] = bool(files & by_sha[seen])
+    return result
