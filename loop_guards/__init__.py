@@ -7,6 +7,7 @@ allow an effect can be made nowhere else.
 
 from __future__ import annotations
 
+from loop_guards.budget import NOTHING_SPENT, Spent, purse
 from loop_guards.closing import ClosePlan, plan_merged, plan_unmerged
 from loop_guards.coalesce import BATCH_MERGE, Handed, TaskPlan, coalesce
 from loop_guards.convergence import (
@@ -14,10 +15,28 @@ from loop_guards.convergence import (
     FixFinding,
     blocks,
     decide_fix_verdict,
-    is_fixed,
 )
 from loop_guards.decisions import Asked, Decision
-from loop_guards.facts import HandoffFinding, HandoffMode, HumanOrder, MergeFacts, TaskState
+from loop_guards.evidence import (
+    FixedDecision,
+    FixedFacts,
+    FixedOutcome,
+    FixedReason,
+    ReturnDecision,
+    ReturnFacts,
+    ReturnOutcome,
+    ReturnReason,
+    judge_fixed,
+    judge_return,
+)
+from loop_guards.facts import (
+    HandoffFinding,
+    HandoffMode,
+    HumanOrder,
+    MergeFacts,
+    TaskState,
+    WaitingTask,
+)
 from loop_guards.findings import FindingStatus, Origin, Severity, Verdict
 from loop_guards.handoff import (
     HandoffDecision,
@@ -34,13 +53,19 @@ from loop_guards.orders import (
     PullState,
     answer_order,
 )
+from loop_guards.pingpong import (
+    VerifyDecision,
+    VerifyFacts,
+    VerifyOutcome,
+    VerifyReason,
+    may_verify,
+)
 from loop_guards.progress import (
     AfterRoundFacts,
     NextDecision,
     NextOutcome,
     NextReason,
     RoundFacts,
-    Spent,
     StartDecision,
     StartOutcome,
     StartReason,
@@ -56,9 +81,17 @@ from loop_guards.reviewing import (
     may_review,
 )
 from loop_guards.rubric import RubricFinding, RubricReason, VerdictDecision, decide_rubric
+from loop_guards.threads import (
+    ThreadAction,
+    ThreadDecision,
+    ThreadFacts,
+    ThreadReason,
+    decide_thread,
+)
 
 __all__ = [
     "BATCH_MERGE",
+    "NOTHING_SPENT",
     "AfterRoundFacts",
     "Asked",
     "ClosePlan",
@@ -66,6 +99,10 @@ __all__ = [
     "Decision",
     "FindingStatus",
     "FixFinding",
+    "FixedDecision",
+    "FixedFacts",
+    "FixedOutcome",
+    "FixedReason",
     "Handed",
     "HandoffDecision",
     "HandoffFinding",
@@ -84,6 +121,10 @@ __all__ = [
     "OrderReason",
     "Origin",
     "PullState",
+    "ReturnDecision",
+    "ReturnFacts",
+    "ReturnOutcome",
+    "ReturnReason",
     "ReviewDecision",
     "ReviewOutcome",
     "ReviewReason",
@@ -98,8 +139,17 @@ __all__ = [
     "StartReason",
     "TaskPlan",
     "TaskState",
+    "ThreadAction",
+    "ThreadDecision",
+    "ThreadFacts",
+    "ThreadReason",
     "Verdict",
     "VerdictDecision",
+    "VerifyDecision",
+    "VerifyFacts",
+    "VerifyOutcome",
+    "VerifyReason",
+    "WaitingTask",
     "after_round",
     "allowance",
     "answer_order",
@@ -108,9 +158,13 @@ __all__ = [
     "decide_fix_verdict",
     "decide_handoff",
     "decide_rubric",
-    "is_fixed",
+    "decide_thread",
+    "judge_fixed",
+    "judge_return",
     "may_review",
     "may_start_round",
+    "may_verify",
     "plan_merged",
     "plan_unmerged",
+    "purse",
 ]

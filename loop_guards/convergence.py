@@ -23,9 +23,11 @@ class ConvergenceReason(StrEnum):
 class FixFinding:
     """A finding on a fix pull request.
 
-    `of_task`: the task holds it; then `severity_at_handoff` and `ordered` are of the hand-off.
-    `in_own_diff`: it was first raised on this pull request inside its own diff, at
-    `severity_when_raised`. Later changes of severity do not count.
+    `of_task`: the task holds it (one that a human took off it is no longer held); then
+    `severity_at_handoff` and `ordered` are of the hand-off. `in_own_diff`: it was first raised on
+    this pull request inside its own diff, at `severity_when_raised`. Later changes of severity do
+    not count, except upwards with a changed anchor: `severity_now` with `anchor_changed`.
+    `was_blocking`: it blocked in an earlier round of this task.
     """
 
     id: int
@@ -36,17 +38,35 @@ class FixFinding:
     severity_when_raised: Severity = Severity.SUGGESTION
     ordered: bool = False
     in_own_diff: bool = False
+    severity_now: Severity | None = None
+    anchor_changed: bool = False
+    was_blocking: bool = False
 
 
 def blocks(finding: FixFinding) -> bool:
-    """Whether this finding stands between the fix and its approval."""
-    if finding.status in (FindingStatus.FIXED, FindingStatus.DISMISSED, FindingStatus.GONE):
+    """Whether this finding stands between the fix and its approval.
+
+    Once blocking, it blocks until it is fixed on evidence or a human dismisses it.
+    """
+    if finding.status in (FindingStatus.FIXED, FindingStatus.DISMISSED):
         return False
-    if finding.of_task:
-        frozen = finding.severity_at_handoff
-        return finding.ordered or (frozen is not None and frozen.at_least(Severity.WARNING))
     raised_here = finding.in_own_diff and finding.origin is Origin.INTRODUCED
-    return raised_here and finding.severity_when_raised is Severity.CRITICAL
+    if not (finding.of_task or raised_here):
+        return False
+    if finding.was_blocking:
+        return True
+    if finding.of_task:
+        return finding.ordered or _frozen(finding).at_least(Severity.WARNING)
+    return finding.severity_when_raised is Severity.CRITICAL
+
+
+def _frozen(finding: FixFinding) -> Severity:
+    """The severity at handoff; one that was not written down counts as the worst."""
+    frozen = finding.severity_at_handoff or Severity.CRITICAL
+    now = finding.severity_now
+    if now is not None and finding.anchor_changed and now.at_least(frozen):
+        return now
+    return frozen
 
 
 def decide_fix_verdict(findings: Iterable[FixFinding], *, coverage_full: bool) -> VerdictDecision:
@@ -77,8 +97,3 @@ def decide_fix_verdict(findings: Iterable[FixFinding], *, coverage_full: bool) -
         ),
         seal=sealed(),
     )
-
-
-def is_fixed(*, reviewer_says_fixed: bool, changed_since_seen: bool) -> bool:
-    """The evidence rule of DESIGN §3.4: the reviewer's word and a change, never one alone."""
-    return reviewer_says_fixed and changed_since_seen

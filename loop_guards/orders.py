@@ -17,7 +17,8 @@ class PullState(StrEnum):
 
 
 class OrderOutcome(StrEnum):
-    """MARKED: kept until the merge. TASK: handed off now. RESUME: counts as resume of the task."""
+    """MARKED: kept until the merge. TASK: handed off now. RESUME: counts as resume of the task.
+    PENDING: kept until a human resumes the lineage, or the kill switch is off again."""
 
     MARKED = "marked"
     TASK = "task"
@@ -43,7 +44,12 @@ class OrderReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OrderFacts:
-    """A finding, its pull request and the person, at the moment of the order."""
+    """A finding, its pull request and the person, at the moment of the order.
+
+    `by_human`: an account of type User, not a machine account of the policy, not through an App.
+    `covered_by` is the state of the latest task that covered the finding, None if none ever did.
+    `already_pending`: an earlier order for it waits.
+    """
 
     by_human: bool
     can_write: bool
@@ -61,42 +67,55 @@ class OrderDecision(Decision):
 
     @property
     def accepted(self) -> bool:
+        """Whether the order stands."""
         return self.outcome != OrderOutcome.REFUSED
 
 
 def answer_order(facts: OrderFacts) -> OrderDecision:
-    """What this order becomes. The first row that holds answers; every order gets one answer."""
-    live = facts.covered_by is not None and facts.covered_by.is_live
-    escalated = facts.covered_by is TaskState.ESCALATED
-    done = facts.status in (FindingStatus.FIXED, FindingStatus.GONE)
-    stopped = facts.stopped or facts.kill_switch
-    refused = OrderOutcome.REFUSED
-    rows = (
-        (not facts.by_human, refused, OrderReason.NOT_HUMAN),
-        (not facts.can_write, refused, OrderReason.NO_WRITE_ACCESS),
-        (facts.pull_request is PullState.CLOSED, refused, OrderReason.NOT_MERGED),
-        (done, refused, OrderReason.NOT_OPEN),
-        (escalated, OrderOutcome.RESUME, OrderReason.TASK_ESCALATED),
-        (live, refused, OrderReason.LIVE_TASK),
-        (facts.already_pending, refused, OrderReason.ALREADY_QUEUED),
-        (stopped, OrderOutcome.PENDING, OrderReason.STOPPED),
-        (
-            facts.pull_request is PullState.OPEN,
-            OrderOutcome.MARKED,
-            OrderReason.WAITS_FOR_MERGE,
-        ),
-        (True, OrderOutcome.TASK, OrderReason.MERGED),
-    )
-    _, outcome, reason = next(row for row in rows if row[0])
+    """What this order becomes. The first row that holds answers; every order gets one answer.
+
+    The hand-off of DESIGN §3.1 agrees: TASK is a yes there, RESUME a resume, PENDING deferred. An
+    order reopens what a human dismissed or acknowledged.
+    """
+    rows = _rows(facts)
+    place = next(place for place, row in enumerate(rows) if row[0])
+    _, outcome, reason = rows[place]
+    passed = tuple(Asked(code, None) for _, _, code in rows[:place])
     return OrderDecision(
         outcome=outcome,
         reason=reason,
         compared=values(
+            by_human=facts.by_human,
+            can_write=facts.can_write,
             pull_request=facts.pull_request,
             status=facts.status,
             covered_by=facts.covered_by,
             already_pending=facts.already_pending,
+            stopped=facts.stopped,
+            kill_switch=facts.kill_switch,
         ),
-        trace=tuple(Asked(code, code if holds else None) for holds, _, code in rows),
+        trace=(*passed, Asked(reason, reason)),
         seal=sealed(),
+    )
+
+
+def _rows(facts: OrderFacts) -> tuple[tuple[bool, OrderOutcome, OrderReason], ...]:
+    task = facts.covered_by
+    escalated = task is TaskState.ESCALATED
+    live = task is not None and task.is_live and not escalated
+    done = facts.status in (FindingStatus.FIXED, FindingStatus.GONE)
+    is_open = facts.pull_request is PullState.OPEN
+    refused = OrderOutcome.REFUSED
+    return (
+        (not facts.by_human, refused, OrderReason.NOT_HUMAN),
+        (not facts.can_write, refused, OrderReason.NO_WRITE_ACCESS),
+        (facts.pull_request is PullState.CLOSED, refused, OrderReason.NOT_MERGED),
+        (done, refused, OrderReason.NOT_OPEN),
+        (live, refused, OrderReason.LIVE_TASK),
+        (facts.already_pending, refused, OrderReason.ALREADY_QUEUED),
+        # A stop holds until a human resumes by name: an order alone does not undo it.
+        (facts.stopped or facts.kill_switch, OrderOutcome.PENDING, OrderReason.STOPPED),
+        (escalated, OrderOutcome.RESUME, OrderReason.TASK_ESCALATED),
+        (is_open, OrderOutcome.MARKED, OrderReason.WAITS_FOR_MERGE),
+        (True, OrderOutcome.TASK, OrderReason.MERGED),
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from loop_guards.budget import NOTHING_SPENT, Spent, purse
 from loop_guards.decisions import Asked, Decision, sealed, values
+from loop_guards.findings import Verdict
 from loop_guards.limits import Limits
 
 
@@ -26,46 +28,46 @@ class StartReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """What a lineage has used and reserved so far, in the units of `Limits.budget_*`."""
-
-    input_tokens: int = 0
-    micro_dollars: int = 0
-    model_seconds: int = 0
-
-    def exceeds(self, limits: Limits) -> bool:
-        """Whether any of the three budgets is used up."""
-        return (
-            self.input_tokens >= limits.budget_input_tokens
-            or self.micro_dollars >= limits.budget_micro_dollars
-            or self.model_seconds >= limits.budget_model_seconds
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class RoundFacts:
-    """A fix task before a round or a turn. `rounds_started` counts charged rounds."""
+    """A fix task before a round or a turn. `rounds_started` counts charged rounds.
+
+    `spent` is what the whole lineage used, `reserved` what its runs in flight may still use,
+    `worst_case` what this run may use. `lineage_resumes` counts humans' resumes of its tasks.
+    """
 
     rounds_started: int
     allowance: int
-    spent: Spent = Spent()
+    spent: Spent = NOTHING_SPENT
     stopped: bool = False
     kill_switch: bool = False
     escalated: bool = False
+    reserved: Spent = NOTHING_SPENT
+    worst_case: Spent = NOTHING_SPENT
+    lineage_resumes: int = 0
+
+    def over_budget(self, limits: Limits) -> bool:
+        """Whether the purse is empty, or the worst case does not fit beside what is reserved."""
+        taken = self.spent + self.reserved
+        return taken.exceeds(limits, self.lineage_resumes) or (taken + self.worst_case).overdraws(
+            limits, self.lineage_resumes
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartDecision(Decision):
-    """May a machine-caused run start?"""
+    """May a machine-caused run start? `reservation` is to be set aside from the purse if so."""
+
+    reservation: Spent = NOTHING_SPENT
 
     @property
     def allowed(self) -> bool:
+        """Whether the run may start."""
         return self.outcome == StartOutcome.START
 
 
 def allowance(limits: Limits, resumes: int) -> int:
     """Rounds a task may start: the cap, and half of it for each human's resume."""
-    return limits.max_review_iterations + resumes * limits.resume_rounds
+    return limits.max_review_iterations + max(0, resumes) * limits.resume_rounds
 
 
 def may_start_round(facts: RoundFacts, limits: Limits) -> StartDecision:
@@ -78,30 +80,46 @@ def may_start_round(facts: RoundFacts, limits: Limits) -> StartDecision:
         (StartReason.KILL_SWITCH, facts.kill_switch),
         (StartReason.ESCALATED, facts.escalated),
         (StartReason.CAP, facts.rounds_started >= facts.allowance),
-        (StartReason.BUDGET, facts.spent.exceeds(limits)),
+        (StartReason.BUDGET, facts.over_budget(limits)),
     )
     held = tuple(reason for reason, holds in questions if holds)
     return StartDecision(
         outcome=StartOutcome.REFUSE if held else StartOutcome.START,
         reason=held[0] if held else StartReason.ALLOWED,
         reasons=held or (StartReason.ALLOWED,),
+        reservation=NOTHING_SPENT if held else facts.worst_case,
         compared=values(
             rounds_started=facts.rounds_started,
             allowance=facts.allowance,
-            input_tokens=facts.spent.input_tokens,
-            micro_dollars=facts.spent.micro_dollars,
-            model_seconds=facts.spent.model_seconds,
+            lineage_resumes=facts.lineage_resumes,
+            **_amounts(facts, limits),
         ),
         trace=tuple(Asked(reason, reason if holds else None) for reason, holds in questions),
         seal=sealed(),
     )
 
 
+def _amounts(facts: RoundFacts, limits: Limits) -> dict[str, int]:
+    budget = purse(limits, facts.lineage_resumes)
+    return {
+        f"{name}_{unit}": getattr(amount, unit)
+        for name, amount in (
+            ("spent", facts.spent),
+            ("reserved", facts.reserved),
+            ("worst_case", facts.worst_case),
+            ("budget", budget),
+        )
+        for unit in ("input_tokens", "micro_dollars", "model_seconds")
+    }
+
+
 class NextOutcome(StrEnum):
-    """What follows a round. WAIT: a human stopped the lineage; nothing until a resume."""
+    """What follows a round. ROUND: the same head is reviewed again, since not all of it was.
+    WAIT: a human stopped the lineage; nothing until a resume."""
 
     APPROVE = "approve"
     TURN = "turn"
+    ROUND = "round"
     ESCALATE = "escalate"
     WAIT = "wait"
 
@@ -119,21 +137,25 @@ class NextReason(StrEnum):
     STALL = "stall"
     CAP = "cap"
     FINDINGS_BLOCK = "findings_block"
+    LOOK_AGAIN = "look_again"
 
 
 @dataclass(frozen=True, slots=True)
 class AfterRoundFacts:
-    """A fix task after a round. `blocking_history`: the blocking set after each round, in order.
+    """A fix task after a round, which counts already. Histories reach back to the last resume.
 
-    `touched`: whether the turn before this round changed a file of the findings that blocked it.
-    `coverage_attempts` counts rounds in a row that could not cover everything.
+    `blocking_history`: the blocking set after each round, in order. `touched`: whether the turn
+    before this round changed a file of the findings that blocked it; True if no turn was between.
+    `coverage_attempts` counts rounds in a row, this one included, that could not cover everything.
+    `unavailable`: no model could be asked, so this round says nothing. `bounced` and `second_flip`
+    are what `judge_return` said. `known_patch`: a bot pushed a patch id that was judged before.
     """
 
     rounds_started: int
     allowance: int
     blocking_history: tuple[frozenset[int], ...]
     coverage_full: bool
-    spent: Spent = Spent()
+    spent: Spent = NOTHING_SPENT
     stopped: bool = False
     coverage_attempts: int = 0
     unavailable: bool = False
@@ -141,60 +163,105 @@ class AfterRoundFacts:
     second_flip: bool = False
     touched: bool = True
     known_patch: bool = False
+    lineage_resumes: int = 0
+
+    @property
+    def blocking(self) -> frozenset[int]:
+        """What blocks now."""
+        return self.blocking_history[-1] if self.blocking_history else frozenset()
+
+    @property
+    def approvable(self) -> bool:
+        """Whether a whole look at everything found nothing that blocks."""
+        looked = bool(self.blocking_history) and not self.unavailable
+        return looked and self.coverage_full and not self.blocking
+
+
+_VERDICTS = {
+    NextOutcome.APPROVE: Verdict.APPROVED,
+    NextOutcome.TURN: Verdict.CHANGES_REQUESTED,
+    NextOutcome.ROUND: Verdict.CHANGES_REQUESTED,
+    NextOutcome.ESCALATE: Verdict.ESCALATED,
+    NextOutcome.WAIT: Verdict.CHANGES_REQUESTED,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextDecision(Decision):
     """What follows a round; `reasons` are all that hold, the first decides."""
 
-
-MAX_COVERAGE_ATTEMPTS = 2
+    @property
+    def verdict(self) -> Verdict:
+        """What the round says of the fix pull request."""
+        return _VERDICTS[NextOutcome(self.outcome)]
 
 
 def after_round(facts: AfterRoundFacts, limits: Limits) -> NextDecision:
-    """What follows this round: human stop › approve › coverage › budget › bounce › stall › cap."""
-    blocking = facts.blocking_history[-1] if facts.blocking_history else frozenset[int]()
-    escalations = (
-        (NextReason.COVERAGE, facts.coverage_attempts >= MAX_COVERAGE_ATTEMPTS),
+    """What follows this round: human stop › approve › coverage › budget › bounce › stall › cap.
+
+    "Nothing blocks" means that everything was looked at: below full coverage, or with no answer at
+    all, nothing is approved.
+    """
+    questions = _questions(facts, limits)
+    held = tuple(reason for reason, holds in questions if holds)
+    outcome, fallback = _outcome(facts, held)
+    reasons = held or (fallback,)
+    return NextDecision(
+        outcome=outcome,
+        reason=reasons[0],
+        reasons=reasons,
+        compared=values(
+            rounds_started=facts.rounds_started,
+            allowance=facts.allowance,
+            blocking=len(facts.blocking),
+            coverage_full=facts.coverage_full,
+            coverage_attempts=facts.coverage_attempts,
+            spent_input_tokens=facts.spent.input_tokens,
+            spent_micro_dollars=facts.spent.micro_dollars,
+            spent_model_seconds=facts.spent.model_seconds,
+            touched=facts.touched,
+        ),
+        trace=tuple(Asked(reason, reason if holds else None) for reason, holds in questions),
+        seal=sealed(),
+    )
+
+
+def _questions(facts: AfterRoundFacts, limits: Limits) -> tuple[tuple[NextReason, bool], ...]:
+    """The order of precedence. All are answered, since all that hold are stored."""
+    short = not facts.coverage_full and facts.coverage_attempts >= limits.coverage_attempts
+    return (
+        (NextReason.STOPPED, facts.stopped),
+        (NextReason.NOTHING_BLOCKS, facts.approvable),
+        (NextReason.COVERAGE, short),
         (NextReason.UNAVAILABLE, facts.unavailable),
-        (NextReason.BUDGET, facts.spent.exceeds(limits)),
+        (NextReason.BUDGET, facts.spent.exceeds(limits, facts.lineage_resumes)),
         (NextReason.BOUNCE, facts.bounced),
         (NextReason.UNSTABLE_REVIEW, facts.second_flip),
         (NextReason.STALL, _stalled(facts, limits)),
         (NextReason.CAP, facts.rounds_started >= facts.allowance),
     )
-    held = [reason for reason, holds in escalations if holds]
-    approves = not blocking and facts.coverage_full
-    if facts.stopped:
-        outcome, held = NextOutcome.WAIT, [NextReason.STOPPED, *held]
-    elif approves:
-        outcome, held = NextOutcome.APPROVE, [NextReason.NOTHING_BLOCKS]
-    elif held:
-        outcome = NextOutcome.ESCALATE
-    else:
-        outcome, held = NextOutcome.TURN, [NextReason.FINDINGS_BLOCK]
-    return NextDecision(
-        outcome=outcome,
-        reason=held[0],
-        reasons=tuple(held),
-        compared=values(
-            rounds_started=facts.rounds_started,
-            allowance=facts.allowance,
-            blocking=len(blocking),
-            coverage_full=facts.coverage_full,
-        ),
-        trace=(
-            Asked("stopped", NextReason.STOPPED if facts.stopped else None),
-            Asked("approve", NextReason.NOTHING_BLOCKS if approves else None),
-            *(Asked(reason, reason if holds else None) for reason, holds in escalations),
-        ),
-        seal=sealed(),
-    )
+
+
+def _outcome(
+    facts: AfterRoundFacts, held: tuple[NextReason, ...]
+) -> tuple[NextOutcome, NextReason]:
+    """The outcome, and the reason for it if no question holds."""
+    match held[:1]:
+        case (NextReason.STOPPED,):
+            return NextOutcome.WAIT, NextReason.STOPPED
+        case (NextReason.NOTHING_BLOCKS,):
+            return NextOutcome.APPROVE, NextReason.NOTHING_BLOCKS
+        case ():
+            # A target has nothing to do when nothing blocks: only the look was incomplete.
+            if facts.blocking:
+                return NextOutcome.TURN, NextReason.FINDINGS_BLOCK
+            return NextOutcome.ROUND, NextReason.LOOK_AGAIN
+        case _:
+            return NextOutcome.ESCALATE, held[0]
 
 
 def _stalled(facts: AfterRoundFacts, limits: Limits) -> bool:
     """The same set after two turns in a row, a turn that touched nothing, or a known patch."""
     last = facts.blocking_history[-(limits.stall_turns + 1) :]
     same = len(last) > limits.stall_turns and len(set(last)) == 1 and bool(last[0])
-    later_round = len(facts.blocking_history) > 1
-    return same or (later_round and (not facts.touched or facts.known_patch))
+    return same or not facts.touched or facts.known_patch

@@ -17,6 +17,7 @@ class ReviewOutcome(StrEnum):
 class ReviewReason(StrEnum):
     """Why a run does not start; REQUESTED when it does."""
 
+    OWN_ACT = "own_act"
     CLOSED = "closed"
     SUPERSEDED = "superseded"
     STOPPED = "stopped"
@@ -24,8 +25,11 @@ class ReviewReason(StrEnum):
     ESCALATED = "escalated"
     DRAFT = "draft"
     SKIP_LABEL = "skip_label"
+    IGNORED = "ignored"
     ALREADY_REVIEWED = "already_reviewed"
+    SAME_PATCH = "same_patch"
     PING_PONG = "ping_pong"
+    BOT_PULL_REQUESTS = "bot_pull_requests"
     REQUESTED = "requested"
 
 
@@ -35,6 +39,12 @@ class ReviewStart:
 
     `by_human`: a person's push, open, command or resume caused it. `machine_rounds` counts
     machine-caused rounds since the last of those. `commanded`: a person asked in words.
+    `already_reviewed`: this head, base and policy were. `same_patch`: the head differs from a
+    reviewed one by a merge of the base alone, whose verdict it carries. `own_act`: we did ourselves
+    what asks for it, other than the fixer's push. `ignored`: the policy leaves it out.
+    `is_outside_bot_pr`: a bot that is not ours opened it; then the two counts are those bots' pull
+    requests admitted in this repository in the last day and in the last `bot_pr_window`, and
+    `admitted` says that this one is among them.
     """
 
     is_open: bool
@@ -49,6 +59,13 @@ class ReviewStart:
     stopped: bool = False
     kill_switch: bool = False
     escalated: bool = False
+    own_act: bool = False
+    ignored: bool = False
+    same_patch: bool = False
+    is_outside_bot_pr: bool = False
+    admitted: bool = False
+    bot_prs_of_day: int = 0
+    bot_prs_of_window: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,22 +79,7 @@ class ReviewDecision(Decision):
 
 def may_review(facts: ReviewStart, limits: Limits) -> ReviewDecision:
     """The first that holds skips the review. A person's command overrides what only saves work."""
-    machine = not (facts.by_human or facts.commanded)
-    questions = (
-        (ReviewReason.CLOSED, not facts.is_open),
-        (ReviewReason.SUPERSEDED, not facts.is_newest_head),
-        (ReviewReason.STOPPED, facts.stopped and machine),
-        (ReviewReason.KILL_SWITCH, facts.kill_switch),
-        (ReviewReason.ESCALATED, facts.escalated and machine),
-        (ReviewReason.DRAFT, facts.draft and (facts.is_fix_pr or not facts.commanded)),
-        (ReviewReason.SKIP_LABEL, facts.skip_label and not facts.commanded),
-        (ReviewReason.ALREADY_REVIEWED, facts.already_reviewed and not facts.commanded),
-        # The rounds of a fix pull request are counted by its task instead.
-        (
-            ReviewReason.PING_PONG,
-            machine and not facts.is_fix_pr and facts.machine_rounds >= limits.pingpong_cap,
-        ),
-    )
+    questions = _questions(facts, limits)
     held = tuple(reason for reason, holds in questions if holds)
     return ReviewDecision(
         outcome=ReviewOutcome.SKIP if held else ReviewOutcome.REVIEW,
@@ -89,7 +91,39 @@ def may_review(facts: ReviewStart, limits: Limits) -> ReviewDecision:
             machine_rounds=facts.machine_rounds,
             pingpong_cap=limits.pingpong_cap,
             draft=facts.draft,
+            is_fix_pr=facts.is_fix_pr,
+            bot_prs_of_day=facts.bot_prs_of_day,
+            bot_prs_of_window=facts.bot_prs_of_window,
         ),
         trace=tuple(Asked(reason, reason if holds else None) for reason, holds in questions),
         seal=sealed(),
+    )
+
+
+def _questions(facts: ReviewStart, limits: Limits) -> tuple[tuple[ReviewReason, bool], ...]:
+    machine = not (facts.by_human or facts.commanded)
+    unasked = not facts.commanded
+    # The rounds of a fix pull request are counted by its task instead.
+    counted = machine and not facts.is_fix_pr
+    too_many = (
+        facts.bot_prs_of_day >= limits.max_bot_prs_per_day
+        or facts.bot_prs_of_window >= limits.bot_prs_per_window
+    )
+    return (
+        (ReviewReason.OWN_ACT, facts.own_act),
+        (ReviewReason.CLOSED, not facts.is_open),
+        (ReviewReason.SUPERSEDED, not facts.is_newest_head),
+        (ReviewReason.STOPPED, facts.stopped and machine),
+        (ReviewReason.KILL_SWITCH, facts.kill_switch),
+        (ReviewReason.ESCALATED, facts.escalated and machine),
+        (ReviewReason.DRAFT, facts.draft and (facts.is_fix_pr or unasked)),
+        (ReviewReason.SKIP_LABEL, facts.skip_label and unasked),
+        (ReviewReason.IGNORED, facts.ignored and unasked),
+        (ReviewReason.ALREADY_REVIEWED, facts.already_reviewed and unasked),
+        (ReviewReason.SAME_PATCH, facts.same_patch and unasked),
+        (ReviewReason.PING_PONG, counted and facts.machine_rounds >= limits.pingpong_cap),
+        (
+            ReviewReason.BOT_PULL_REQUESTS,
+            counted and facts.is_outside_bot_pr and not facts.admitted and too_many,
+        ),
     )

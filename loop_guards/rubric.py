@@ -13,7 +13,7 @@ from loop_guards.limits import Limits
 
 
 class RubricReason(StrEnum):
-    """Which row of the rubric decided."""
+    """Which row of the rubric decided. COVERAGE only joins another: why it does not approve."""
 
     NOTHING = "nothing"
     SUGGESTIONS = "suggestions"
@@ -21,6 +21,7 @@ class RubricReason(StrEnum):
     RISK_PATTERN = "risk_pattern"
     CRITICAL = "critical"
     PRODUCTION_RISK = "production_risk"
+    COVERAGE = "coverage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,13 @@ class RubricFinding:
     path: str | None
     trivial: bool = False
     production_risk: bool = False
+    id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictDecision(Decision):
-    """A verdict. `approves`: nothing stands in the way; never so below full coverage."""
+    """A verdict. `approves`: nothing stands in the way; never so below full coverage, whatever the
+    word of `verdict`. `blocking`: ids of the findings for which it is not an approving one."""
 
     verdict: Verdict
     approves: bool
@@ -48,13 +51,14 @@ def decide_rubric(
 ) -> VerdictDecision:
     """The verdict from the open findings. Below full coverage nothing is approved outright."""
     open_findings = tuple(findings)
-    verdict, reason = _row(open_findings, limits)
-    approves = coverage_full and verdict in _APPROVING
+    verdict, reason, because = _row(open_findings, limits)
     return VerdictDecision(
         outcome=verdict,
         reason=reason,
+        reasons=(reason,) if coverage_full else (reason, RubricReason.COVERAGE),
         verdict=verdict,
-        approves=approves,
+        approves=coverage_full and verdict in _APPROVING,
+        blocking=frozenset(item.id for item in because if item.id is not None),
         compared=values(
             critical=_count(open_findings, Severity.CRITICAL),
             warning=_count(open_findings, Severity.WARNING),
@@ -62,28 +66,36 @@ def decide_rubric(
             production_risk=sum(item.production_risk for item in open_findings),
             coverage_full=coverage_full,
             risk_pattern_warnings=limits.risk_pattern_warnings,
+            risk_pattern_same_place=limits.risk_pattern_same_place,
         ),
-        trace=(Asked("rubric", reason), Asked("coverage", None if coverage_full else "not_full")),
+        trace=(
+            Asked("rubric", reason),
+            Asked("coverage", None if coverage_full else RubricReason.COVERAGE),
+        ),
         seal=sealed(),
     )
 
 
 _APPROVING = frozenset({Verdict.APPROVED, Verdict.APPROVED_WITH_COMMENTS})
 
+_Row = tuple[Verdict, RubricReason, list[RubricFinding]]
 
-def _row(findings: tuple[RubricFinding, ...], limits: Limits) -> tuple[Verdict, RubricReason]:
-    if any(item.severity is Severity.CRITICAL for item in findings):
-        return Verdict.SIGNIFICANT_CONCERNS, RubricReason.CRITICAL
-    if any(item.production_risk for item in findings):
-        return Verdict.SIGNIFICANT_CONCERNS, RubricReason.PRODUCTION_RISK
+
+def _row(findings: tuple[RubricFinding, ...], limits: Limits) -> _Row:
+    """The row that holds, with the findings that stand in the way of an approval."""
+    critical = [item for item in findings if item.severity is Severity.CRITICAL]
+    risky = [item for item in findings if item.production_risk]
+    if critical or risky:
+        reason = RubricReason.CRITICAL if critical else RubricReason.PRODUCTION_RISK
+        return Verdict.SIGNIFICANT_CONCERNS, reason, critical + risky
     warnings = [item for item in findings if item.severity is Severity.WARNING]
     if _is_pattern(warnings, limits):
-        return Verdict.MINOR_ISSUES, RubricReason.RISK_PATTERN
+        return Verdict.MINOR_ISSUES, RubricReason.RISK_PATTERN, warnings
     if warnings:
-        return Verdict.APPROVED_WITH_COMMENTS, RubricReason.SOME_WARNINGS
+        return Verdict.APPROVED_WITH_COMMENTS, RubricReason.SOME_WARNINGS, []
     if any(not item.trivial for item in findings):
-        return Verdict.APPROVED_WITH_COMMENTS, RubricReason.SUGGESTIONS
-    return Verdict.APPROVED, RubricReason.NOTHING
+        return Verdict.APPROVED_WITH_COMMENTS, RubricReason.SUGGESTIONS, []
+    return Verdict.APPROVED, RubricReason.NOTHING, []
 
 
 def _is_pattern(warnings: list[RubricFinding], limits: Limits) -> bool:
