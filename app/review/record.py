@@ -11,19 +11,19 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.coverage import Coverage
 from app.domain.findings import Finding
-from app.domain.jobs import JobKind
 from app.domain.runs import RunState, Tier, Usage
 from app.domain.tasks import FixTaskState
 from app.jobs.context import JobContext
 from app.jobs.ledger import enqueue
-from app.jobs.requests import JobRequest, fix_task_subject
+from app.jobs.turns import turn_request
 from app.review.facts import ReviewFacts
 from app.review.judge import CarriedOutcome, Judgement, NewFinding
 from app.review.verdict import fix_verdict, human_verdict, next_step
-from app.store.commands import DecisionRecord, record_decision
+from app.store.decisions import note_decision
 from app.store.findings import finding_rows, number_findings, to_finding
 from app.store.fixtasks import end_task
-from app.store.tables import FindingRow, FixTask, Lineage, PullRequestRow, ReviewRun
+from app.store.lineages import book
+from app.store.tables import FindingRow, FixTask, PullRequestRow, ReviewRun
 from loop_guards import (
     Decision,
     FindingStatus,
@@ -119,7 +119,7 @@ async def store_round(
         findings = [to_finding(row) for row in await finding_rows(session, facts.pull_request_id)]
         verdict, following = _decide(facts, findings, result)
         _fill_run(run, result, verdict, following, now)
-        await _spend(session, facts, result.usage, now)
+        await book(session, facts.lineage_id, result.usage, now=now)
         await _note(session, job, run, verdict, following, now)
         if following is not None:
             await _follow(session, job, run, following, now)
@@ -203,7 +203,7 @@ def _fill_run(
 ) -> None:
     run.state, run.finished_at = RunState.DONE, now
     run.tier, run.summary = result.tier, result.summary
-    run.verdict, run.reason = verdict.verdict.value, str(verdict.reason)
+    run.verdict, run.reason = verdict.verdict, str(verdict.reason)
     if following is not None and following.outcome == NextOutcome.ESCALATE:
         run.reason = str(following.reason)
     run.blocking = sorted(verdict.blocking)
@@ -214,23 +214,6 @@ def _fill_run(
     ]
     run.prompt_versions = dict(result.prompt_versions)
     run.usage = result.usage
-
-
-async def _spend(session: AsyncSession, facts: ReviewFacts, usage: Usage, now: datetime) -> None:
-    await add_to_lineage(session, facts.lineage_id, usage, now)
-
-
-async def add_to_lineage(
-    session: AsyncSession, lineage_id: int | None, usage: Usage, now: datetime
-) -> None:
-    """Book what was used on the lineage. An unknown price is marked, not counted as zero."""
-    if lineage_id is None:
-        return
-    lineage = await session.get_one(Lineage, lineage_id, with_for_update=True)
-    unknown = usage.cost_usd is None
-    lineage.usage = lineage.usage + (replace(usage, cost_usd=None) if unknown else usage)
-    lineage.cost_unknown = lineage.cost_unknown or unknown
-    lineage.updated_at = now
 
 
 async def _note(
@@ -245,38 +228,17 @@ async def _note(
     if following is not None:
         named.append(("after_round", following))
     for kind, decision in named:
-        await note_decision(session, job, kind, decision, now, run=run)
-
-
-async def note_decision(
-    session: AsyncSession,
-    job: JobContext,
-    kind: str,
-    decision: Decision,
-    now: datetime,
-    *,
-    run: ReviewRun | None = None,
-    pull_request_id: int | None = None,
-    fix_task_id: int | None = None,
-) -> None:
-    """Store a decision of the guards with its trace."""
-    record = decision.as_record()
-    await record_decision(
-        session,
-        DecisionRecord(
-            kind=kind,
-            outcome=record["outcome"],
-            reason=record["reason"],
-            reasons=tuple(record["reasons"]),
-            record=record,
+        await note_decision(
+            session,
+            kind,
+            decision,
+            now=now,
             repository_id=job.claim.repository_id,
-            pull_request_id=run.pull_request_id if run else pull_request_id,
-            fix_task_id=run.fix_task_id if run else fix_task_id,
-            run_id=run.id if run else None,
+            pull_request_id=run.pull_request_id,
+            fix_task_id=run.fix_task_id,
+            run_id=run.id,
             job_id=job.job_id,
-        ),
-        now=now,
-    )
+        )
 
 
 async def _follow(
@@ -303,16 +265,3 @@ async def _follow(
         case _:
             task.state_reason = str(following.reason)
     task.updated_at = now
-
-
-def turn_request(task: FixTask, installation_id: int | None) -> JobRequest:
-    """The job of a task's next turn."""
-    return JobRequest(
-        kind=JobKind.RUN_FIX_TASK,
-        key=f"turn:{task.id}:{task.turns + 1}",
-        payload={"fix_task_id": task.id},
-        subject=fix_task_subject(task.id),
-        lane=fix_task_subject(task.id),
-        installation_id=installation_id,
-        repository_id=task.repository_id,
-    )

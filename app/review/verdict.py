@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 
 from app.domain.findings import Finding
 from app.domain.runs import Usage
+from app.store.lineages import spent
 from loop_guards import (
     AfterRoundFacts,
     FindingStatus,
@@ -22,8 +22,6 @@ from loop_guards import (
     decide_fix_verdict,
     decide_rubric,
 )
-
-MICRO = Decimal(1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +83,11 @@ def next_step(
             allowance=task.allowance,
             blocking_history=(*task.blocking_history, verdict.blocking),
             coverage_full=full,
-            spent=add_usage(task.spent, used),
+            spent=task.spent + spent(used),
             stopped=task.stopped,
             coverage_attempts=attempts,
         ),
         limits,
-    )
-
-
-def add_usage(spent: Spent, usage: Usage) -> Spent:
-    """What a lineage has spent after `usage`. A cost nobody knows can't be counted; tokens can."""
-    cost = usage.cost_usd or Decimal(0)
-    return Spent(
-        input_tokens=spent.input_tokens + usage.input_tokens,
-        micro_dollars=spent.micro_dollars + int(cost * MICRO),
-        model_seconds=spent.model_seconds + int(usage.model_seconds),
     )
 
 

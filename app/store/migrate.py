@@ -5,6 +5,7 @@ Migrations run synchronously (Alembic's way); from async code call them by `asyn
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from sqlalchemy import URL, Connection, create_engine, inspect, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.errors import ConfigurationError
-from app.store.session import Store, make_folder_of, prepare_sqlite
+from app.store.session import IMMEDIATE, Store, make_folder_of, prepare_sqlite
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -24,6 +25,8 @@ HEAD = "0001"
 _LOCK = 0x6D657267
 """The key of the advisory lock that lets one process migrate at a time (PostgreSQL)."""
 _LOCK_TIMEOUT = "10s"
+# Alembic keeps its context in module variables.
+_one_at_a_time = threading.Lock()
 
 
 def upgrade(url: str, revision: str = "head") -> None:
@@ -62,20 +65,39 @@ def migrations_dir() -> Path:
 
 @contextmanager
 def migration_connection(url: str) -> Iterator[Connection]:
-    """A synchronous connection to migrate by, alone: others wait until it is closed."""
-    engine = create_engine(sync_url(url))
-    if engine.dialect.name == "sqlite":
+    """A synchronous connection to migrate by, inside one transaction that nobody else shares.
+
+    Whatever happens in it happens completely or not at all. Other processes that migrate wait, at
+    most a minute, and then find the work done.
+    """
+    engine = create_engine(sync_url(url), hide_parameters=True)
+    sqlite = engine.dialect.name == "sqlite"
+    if sqlite:
         make_folder_of(Path(engine.url.database or "."))
-        prepare_sqlite(engine)
+        # Changing a table on SQLite means copying and dropping it; with references enforced, the
+        # drop would delete every row that refers to it.
+        prepare_sqlite(engine, foreign_keys=False)
+        engine = engine.execution_options(**IMMEDIATE)
     try:
-        with engine.connect() as connection:
-            if engine.dialect.name == "postgresql":
-                connection.execute(text(f"SET lock_timeout = '{_LOCK_TIMEOUT}'"))
-                connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
-                connection.commit()
+        with engine.begin() as connection:
+            if not sqlite:
+                connection.execute(text("SET LOCAL lock_timeout = '60s'"))
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+                connection.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'"))
             yield connection
+            if sqlite:
+                _check_references(connection)
     finally:
         engine.dispose()
+
+
+def _check_references(connection: Connection) -> None:
+    broken = connection.execute(text("PRAGMA foreign_key_check")).all()
+    if broken:
+        raise ConfigurationError(
+            f"The database has {len(broken)} rows that refer to nothing (first: table "
+            f"{broken[0][0]}). Nothing was changed; restore a backup or remove those rows."
+        )
 
 
 def alembic_config(connection: Connection) -> Config:
@@ -101,7 +123,7 @@ def _migrate(url: str, action: Callable[[Any, Config], None]) -> None:
     from alembic import command
 
     try:
-        with migration_connection(url) as connection:
+        with _one_at_a_time, migration_connection(url) as connection:
             action(command, alembic_config(connection))
     except SQLAlchemyError as error:
         cause = getattr(error, "orig", None) or error

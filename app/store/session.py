@@ -8,6 +8,7 @@ another one was faster; within one process writers queue in order instead of pol
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from contextvars import ContextVar
@@ -21,7 +22,10 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from app.errors import ConfigurationError
 
 BUSY_TIMEOUT_MS = 30_000
+_WAL_TRIES, _WAL_PAUSE = 100, 0.05
 _BEGIN_OPTION = "mergeward_begin"
+IMMEDIATE = {_BEGIN_OPTION: "IMMEDIATE"}
+"""Execution options under which an SQLite engine takes the write lock when it begins."""
 # The task that writes now: tasks started inside a write inherit the variable, not the transaction.
 _writing: ContextVar[asyncio.Task[Any] | None] = ContextVar("mergeward_writing", default=None)
 
@@ -34,7 +38,7 @@ class Store:
         self._write_engine = engine
         self._turn: AbstractAsyncContextManager[Any] = nullcontext()
         if engine.dialect.name == "sqlite":
-            self._write_engine = engine.execution_options(**{_BEGIN_OPTION: "IMMEDIATE"})
+            self._write_engine = engine.execution_options(**IMMEDIATE)
             self._turn = asyncio.Lock()
 
     @asynccontextmanager
@@ -100,7 +104,7 @@ def make_folder_of(database: Path) -> None:
         ) from None
 
 
-def prepare_sqlite(engine: Engine) -> None:
+def prepare_sqlite(engine: Engine, *, foreign_keys: bool = True) -> None:
     """Give every connection of an SQLite engine our durability and our transactions."""
 
     # The sqlite3 module opens transactions late and by its own rules; it is told not to
@@ -109,16 +113,26 @@ def prepare_sqlite(engine: Engine) -> None:
     def on_connect(connection: Any, _record: Any) -> None:
         connection.isolation_level = None
         cursor = connection.cursor()
-        for pragma in (
-            f"busy_timeout = {BUSY_TIMEOUT_MS}",
-            "journal_mode = WAL",
-            "synchronous = FULL",
-            "foreign_keys = ON",
-        ):
-            cursor.execute(f"PRAGMA {pragma}")
+        cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        cursor.execute("PRAGMA synchronous = FULL")
+        cursor.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
+        _use_wal(cursor)
         cursor.close()
 
     @event.listens_for(engine, "begin")
     def on_begin(connection: Connection) -> None:
         mode = connection.get_execution_options().get(_BEGIN_OPTION, "DEFERRED")
         connection.exec_driver_sql(f"BEGIN {mode}")
+
+
+def _use_wal(cursor: Any) -> None:
+    """Once per file. SQLite does not wait for the lock it needs here, so we do."""
+    for _ in range(_WAL_TRIES):
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except Exception as error:
+            if "locked" not in str(error):
+                raise
+            time.sleep(_WAL_PAUSE)
+        else:
+            return

@@ -1,0 +1,43 @@
+"""What a lineage has spent, booked and read in the guards' units."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from app.domain.runs import Usage
+from app.store.tables import Lineage
+from loop_guards import Spent
+
+MICRO = Decimal(1_000_000)
+"""Millionths of a dollar in a dollar."""
+
+
+async def book(
+    session: AsyncSession, lineage_id: int | None, usage: Usage, *, now: datetime
+) -> None:
+    """Add what was used to the lineage. An unknown price is marked, not counted as zero."""
+    if lineage_id is None:
+        return
+    lineage = await session.get_one(Lineage, lineage_id, with_for_update=True)
+    unknown = usage.cost_usd is None
+    lineage.usage = lineage.usage + (replace(usage, cost_usd=Decimal(0)) if unknown else usage)
+    lineage.cost_unknown = lineage.cost_unknown or unknown
+    lineage.updated_at = now
+
+
+def spent_of(lineage: Lineage) -> Spent:
+    """What a lineage used so far."""
+    return spent(lineage.usage)
+
+
+def spent(usage: Usage) -> Spent:
+    """Usage in the guards' units. A cost nobody knows can't be counted; its tokens can."""
+    return Spent(
+        input_tokens=usage.input_tokens,
+        micro_dollars=int((usage.cost_usd or Decimal(0)) * MICRO),
+        model_seconds=int(usage.model_seconds),
+    )
