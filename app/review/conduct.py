@@ -1,0 +1,224 @@
+"""Runs the agents of a review: the coordinator, and through it the reviewers.
+
+What is finished is recorded at once, so a restart pays for no session twice. The coordinator
+decides when its reviewers run; if it never asks for them they run all the same, and it is asked
+again with their results.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pydantic import TypeAdapter
+
+from app.agents.asking import ask
+from app.agents.findings_xml import ParsedReview, ParseOutcome, parse_review
+from app.agents.port import AgentTask, EventSink, FinishReason, ModelRef, Runtime
+from app.agents.prompt_context import PromptContext, coordinator_prompt, reviewer_prompt
+from app.agents.reviewer_results import ReviewerOutcome, render_reviewer_results
+from app.agents.scheduler import run_reviewers
+from app.agents.tasks import agent_task
+from app.agents.tools import coordinator_tools, reviewer_tools
+from app.agents.workspace import Workspace
+from app.domain.findings import ReportedFinding
+from app.domain.runs import AgentName, Usage
+from app.errors import AgentError
+
+_OUTCOME: TypeAdapter[ReviewerOutcome] = TypeAdapter(ReviewerOutcome)
+_USAGE: TypeAdapter[Usage] = TypeAdapter(Usage)
+
+
+class Journal(Protocol):
+    """Where finished sessions are kept. A job's context is one."""
+
+    def has(self, name: str) -> bool: ...
+
+    def recorded(self, name: str) -> Any: ...
+
+    async def record(self, name: str, result: Any = None) -> None: ...
+
+
+@dataclass(slots=True)
+class MemoryJournal:
+    """A journal for runs that are not resumed (the command line)."""
+
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    def has(self, name: str) -> bool:
+        return name in self.kept
+
+    def recorded(self, name: str) -> Any:
+        return self.kept[name]
+
+    async def record(self, name: str, result: Any = None) -> None:
+        self.kept[name] = result
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """One review to conduct: what is asked, of whom, with which models and in which jail."""
+
+    context: PromptContext
+    workspace: Workspace
+    reviewers: tuple[AgentName, ...]
+    models: Callable[[AgentName], tuple[ModelRef, ...]]
+    known_paths: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Conducted:
+    """What the agents said. `incomplete` names those whose part is missing or was cut off."""
+
+    outcomes: tuple[ReviewerOutcome, ...]
+    review: ParsedReview
+    usage: Usage
+    models: tuple[str, ...]
+    incomplete: tuple[str, ...]
+    prompt_versions: Mapping[str, str]
+
+    @property
+    def reported(self) -> tuple[ReportedFinding, ...]:
+        return tuple(finding for outcome in self.outcomes for finding in outcome.findings)
+
+
+async def conduct(
+    brief: Brief, runtime: Runtime, journal: Journal, on_event: EventSink
+) -> Conducted:
+    """Run the review. Raises AgentError when nothing can be concluded from it."""
+    desk = _Desk(brief, runtime, journal, on_event)
+    answer = await desk.coordinate()
+    outcomes = await desk.results()
+    if all(item.status is ParseOutcome.FAILED for item in outcomes):
+        why = ", ".join(f"{item.reviewer}: {item.reason or 'failed'}" for item in outcomes)
+        raise AgentError(f"No reviewer gave an answer ({why}).")
+    if answer.review.outcome is ParseOutcome.FAILED:
+        raise AgentError(f"The coordinator gave no usable answer ({answer.reason}).")
+    return _conducted(answer, outcomes, desk.versions)
+
+
+@dataclass(frozen=True, slots=True)
+class _CoordinatorAnswer:
+    review: ParsedReview
+    reason: str
+    usage: Usage
+    model: str | None
+
+
+@dataclass(slots=True)
+class _Desk:
+    """The state of one review while it runs: results of reviewers, each got once."""
+
+    brief: Brief
+    runtime: Runtime
+    journal: Journal
+    on_event: EventSink
+    versions: dict[str, str] = field(default_factory=dict)
+    asked_for: bool = False
+    _running: asyncio.Future[tuple[ReviewerOutcome, ...]] | None = None
+
+    async def coordinate(self) -> _CoordinatorAnswer:
+        """The coordinator's answer. One that never saw its reviewers' results is asked again."""
+        if self.journal.has("coordinator"):
+            return _restore(self.journal.recorded("coordinator"), self.brief)
+        answer = await self._ask(coordinator_prompt(self.brief.context))
+        if not self.asked_for:
+            results = await self.results()
+            second = await self._ask(coordinator_prompt(self.brief.context, results=results))
+            answer = {**second, "usage": _sum(answer["usage"], second["usage"])}
+        await self.journal.record("coordinator", answer)
+        return _restore(answer, self.brief)
+
+    async def spawn(self, names: tuple[AgentName, ...]) -> str:
+        """The tool `spawn_reviewers`: all reviewers of the tier, whichever were named."""
+        self.asked_for = True
+        return render_reviewer_results(await self.results())
+
+    async def results(self) -> tuple[ReviewerOutcome, ...]:
+        """The reviewers' outcomes; they run at the first call, later ones get the same."""
+        if self._running is None:
+            self._running = asyncio.ensure_future(self._review_all())
+        try:
+            return await asyncio.shield(self._running)
+        except asyncio.CancelledError:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+            raise
+
+    async def _review_all(self) -> tuple[ReviewerOutcome, ...]:
+        return tuple(await asyncio.gather(*map(self._review_one, self.brief.reviewers)))
+
+    async def _review_one(self, agent: AgentName) -> ReviewerOutcome:
+        task = self._task(
+            agent, reviewer_prompt(self.brief.context), reviewer_tools(self.brief.workspace)
+        )
+        step = f"reviewer:{agent.value}"
+        if self.journal.has(step):
+            return _OUTCOME.validate_python(self.journal.recorded(step))
+        (outcome,) = await run_reviewers(
+            (task,), self.runtime, self.brief.known_paths, on_event=self.on_event
+        )
+        await self.journal.record(step, _OUTCOME.dump_python(outcome, mode="json"))
+        return outcome
+
+    async def _ask(self, prompt: str) -> dict[str, Any]:
+        tools = coordinator_tools(self.brief.workspace, self.spawn)
+        task = self._task(AgentName.COORDINATOR, prompt, tools)
+        answer = await ask(
+            task,
+            self.runtime,
+            lambda text, finish: parse_review(
+                text, self.brief.known_paths, finish, task.prompt_version
+            ),
+            on_event=self.on_event,
+        )
+        cut = answer.parsed.outcome is ParseOutcome.PARTIAL
+        return {
+            "text": answer.text,
+            "finish": FinishReason.LENGTH.value if cut else FinishReason.STOP.value,
+            "reason": answer.reason,
+            "usage": _USAGE.dump_python(answer.usage, mode="json"),
+            "model": str(answer.model) if answer.model else None,
+            "version": task.prompt_version,
+        }
+
+    def _task(self, agent: AgentName, prompt: str, tools: Any) -> AgentTask:
+        task = agent_task(agent, prompt, self.brief.models(agent), tools)
+        self.versions[agent.value] = task.prompt_version
+        return task
+
+
+def _restore(kept: Mapping[str, Any], brief: Brief) -> _CoordinatorAnswer:
+    """The recorded text, read again: parsing is pure, so nothing else has to be stored."""
+    review = parse_review(
+        kept["text"], brief.known_paths, FinishReason(kept["finish"]), kept["version"]
+    )
+    usage = _USAGE.validate_python(kept["usage"])
+    return _CoordinatorAnswer(review, kept["reason"] or "malformed", usage, kept["model"])
+
+
+def _sum(first: Any, second: Any) -> Any:
+    total = _USAGE.validate_python(first) + _USAGE.validate_python(second)
+    return _USAGE.dump_python(total, mode="json")
+
+
+def _conducted(
+    answer: _CoordinatorAnswer,
+    outcomes: tuple[ReviewerOutcome, ...],
+    versions: Mapping[str, str],
+) -> Conducted:
+    incomplete = [item.reviewer.value for item in outcomes if item.status is not ParseOutcome.OK]
+    if answer.review.outcome is not ParseOutcome.OK:
+        incomplete.append(AgentName.COORDINATOR.value)
+    models = {str(item.model) for item in outcomes if item.model is not None}
+    models |= {answer.model} if answer.model else set()
+    return Conducted(
+        outcomes=outcomes,
+        review=answer.review,
+        usage=sum((item.usage for item in outcomes), start=answer.usage),
+        models=tuple(sorted(models)),
+        incomplete=tuple(incomplete),
+        prompt_versions=dict(versions),
+    )
