@@ -35,7 +35,6 @@ context.configure(
     render_item=render_frozen,
     render_as_batch=True,  # SQLite can add columns and tables, and must copy for all else
     compare_type=True,
-    transaction_per_migration=True,
 )
 with context.begin_transaction():
     context.run_migrations()

@@ -36,7 +36,7 @@ BODY_SECONDS = 8.0
 """GitHub gives up after ten."""
 
 _GUID = re.compile(r"[\x21-\x7e]{1,100}\Z")
-_EVENT_NAME = re.compile(r"[a-z][a-z_]{0,99}\Z")
+_EVENT_NAME = re.compile(r"[a-z][a-z0-9_]{0,99}\Z")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 log = get_logger(__name__)
