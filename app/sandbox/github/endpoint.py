@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -90,9 +91,14 @@ class Call:
             return value
         raise invalid_request(f"For 'properties/{name}', {value!r} is not a string.")
 
+    @property
+    def page_size(self) -> int:
+        """`per_page`: 30 unless asked, 1 to 100."""
+        return min(max(_integer(self.query("per_page"), 30), 1), 100)
+
     def page(self, items: Sequence[Any], wrap: str | None = None) -> Reply:
         """One page of `items` with GitHub's Link header; `wrap` names the list in an object."""
-        size = min(max(_integer(self.query("per_page"), 30), 1), 100)
+        size = self.page_size
         page = max(_integer(self.query("page"), 1), 1)
         shown = list(items[(page - 1) * size : page * size])
         last = max((len(items) + size - 1) // size, 1)
@@ -333,7 +339,7 @@ def _versioned(value: Any, version: str) -> Any:
 
 
 def _integer(text: str, default: int) -> int:
-    return int(text) if text.isdigit() else default
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else default
 
 
 def _raise(error: ApiError) -> Any:

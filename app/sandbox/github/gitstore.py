@@ -126,6 +126,8 @@ class GitStore:
 
     async def resolve(self, path: Path, revision: str) -> str | None:
         """The commit a branch, tag, `refs/…` or SHA names."""
+        if "\0" in revision:
+            return None
         args = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         return await self.text(path, *args, allowed=(0, 1, 128)) or None
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from app.sandbox.github import rules
-from app.sandbox.github.endpoint import Auth, Call, Endpoints, Reply
+from app.sandbox.github.endpoint import Auth, Call, Endpoints, Reply, invalid_request
 from app.sandbox.github.errors import ApiError, not_found
 from app.sandbox.github.hooks import Delivery
 from app.sandbox.github.identity import suspended
@@ -73,7 +74,10 @@ async def mint_token(call: Call) -> Reply:
     installation = _installation(call)
     if installation.suspended_at is not None:
         raise suspended()
-    permissions = rules.narrowed(installation.permissions, call.body.get("permissions"))
+    asked = call.body.get("permissions")
+    if not isinstance(asked, dict | None):
+        raise invalid_request("For 'properties/permissions', expected an object.")
+    permissions = rules.narrowed(installation.permissions, asked)
     if permissions is None:
         raise ApiError(422, "The permissions requested are not granted to this installation.")
     token = call.hub.identity.mint(installation, permissions, _chosen(call, installation))
@@ -85,9 +89,11 @@ def _chosen(call: Call, installation: Installation) -> frozenset[int] | None:
     names, ids = call.body.get("repositories"), call.body.get("repository_ids")
     if names is None and ids is None:
         return None
+    if not isinstance(names, list | None) or not isinstance(ids, list | None):
+        raise invalid_request("For 'properties/repositories', expected an array.")
     covered = call.hub.world.covered(installation)
     known = {r.name.lower(): r.id for r in covered} | {r.id: r.id for r in covered}
-    wanted = [str(name).lower() for name in names or []] + list(ids or [])
+    wanted = [str(name).lower() for name in names or []] + [_id(n) for n in ids or []]
     missing = [name for name in wanted if name not in known]
     if missing:
         raise ApiError(
@@ -96,6 +102,10 @@ def _chosen(call: Call, installation: Installation) -> frozenset[int] | None:
             "parent installation.",
         )
     return frozenset(known[name] for name in wanted)
+
+
+def _id(value: object) -> int:
+    return value if isinstance(value, int) else -1
 
 
 @endpoints.add("GET", "/installation/repositories")
@@ -150,9 +160,9 @@ async def list_deliveries(call: Call) -> Reply:
     """Newest first; pages by cursor, which is the id of the next delivery."""
     found = [d for d in call.hub.hooks.of(_app(call)) if d.status != "pending"]
     cursor = call.query("cursor")
-    if cursor.isdigit():
+    if re.fullmatch(r"[0-9]{1,18}", cursor):
         found = [d for d in found if d.id <= int(cursor)]
-    size = min(max(int(call.query("per_page", "30")), 1), 100)
+    size = call.page_size
     headers = {}
     if len(found) > size:
         url = f"{call.hub.url}{call.request.url.path}?per_page={size}&cursor={found[size].id}"

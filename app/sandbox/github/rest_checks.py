@@ -216,7 +216,7 @@ async def list_check_runs(call: Call) -> Reply:
     found = [r for r in call.repo.checks if r.head_sha == sha and _wanted(call, r)]
     if call.query("filter", "latest") == "latest":
         found = list({(run.app.id, run.name): run for run in found}.values())
-    found.reverse()
+    found.sort(key=lambda run: run.id, reverse=True)
     render = call.hub.render
     return call.page([shown(render, call.repo, run) for run in found], wrap="check_runs")
 

@@ -105,22 +105,23 @@ def dismissal_error(state: ReviewState) -> str | None:
 
 def side_of(text: object) -> Side | None:
     """The side a request names; None for anything but LEFT and RIGHT."""
-    return Side(text) if text in {"LEFT", "RIGHT"} else None
+    return Side(text) if isinstance(text, str) and text in {"LEFT", "RIGHT"} else None
 
 
 def too_long(body: str) -> bool:
     return len(body) > MAX_BODY
 
 
-def narrowed(have: Mapping[str, str], asked: Mapping[str, str] | None) -> dict[str, str] | None:
+def narrowed(have: Mapping[str, str], asked: Mapping[str, object] | None) -> dict[str, str] | None:
     """The permissions of a token: all, or those asked for; None when more than granted.
 
     `metadata: read` is part of every token.
     """
     if asked is None:
         return dict(have)
-    if any(level not in LEVELS[1:] for level in asked.values()):
+    wanted = {name: level for name, level in asked.items() if isinstance(level, str)}
+    if len(wanted) < len(asked) or not set(wanted.values()) <= set(LEVELS[1:]):
         return None
-    if not all(allows(have.get(name, "none"), level) for name, level in asked.items()):
+    if not granted(have, [wanted]):
         return None
-    return {"metadata": "read", **asked}
+    return {"metadata": "read", **wanted}

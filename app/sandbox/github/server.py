@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import jwt
 import uvicorn
@@ -20,6 +20,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount
+from starlette.types import ExceptionHandler
 
 from app.sandbox.github import (
     control,
@@ -36,7 +37,7 @@ from app.sandbox.github import (
     rules,
 )
 from app.sandbox.github.config import DoubleConfig
-from app.sandbox.github.errors import not_found
+from app.sandbox.github.errors import ApiError, not_found
 from app.sandbox.github.events import Events
 from app.sandbox.github.gitstore import GitStore
 from app.sandbox.github.hooks import Delivery, Hooks
@@ -159,7 +160,7 @@ class GitHubDouble(People):
             *githttp.routes(hub),
             *pages.routes(hub),
         ]
-        return Starlette(routes=routes, exception_handlers={404: _unknown, 405: _unknown})
+        return Starlette(routes=routes, exception_handlers=_HANDLERS)
 
     @property
     def url(self) -> str:
@@ -230,3 +231,12 @@ class GitHubDouble(People):
 async def _unknown(_request: Request, _error: Exception) -> Response:
     error = not_found()
     return JSONResponse(error.body(), error.status)
+
+
+async def _crashed(_request: Request, _error: Exception) -> Response:
+    """A bug of the double; the traceback goes to the log."""
+    error = ApiError(500, "Server Error")
+    return JSONResponse(error.body(), error.status)
+
+
+_HANDLERS: Mapping[Any, ExceptionHandler] = {404: _unknown, 405: _unknown, 500: _crashed}

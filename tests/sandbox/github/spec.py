@@ -35,7 +35,10 @@ def document() -> Any:
 @cache
 def _registry() -> Registry[Any]:
     empty: Registry[Any] = Registry()
-    return empty.with_resource("urn:github", DRAFT202012.create_resource(document()))
+    filled: Registry[Any] = empty.with_resource(
+        "urn:github", DRAFT202012.create_resource(document())
+    )
+    return filled
 
 
 def violations(method: str, path: str, status: int, body: object) -> list[str]:

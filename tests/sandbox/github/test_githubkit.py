@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from githubkit import AppAuthStrategy, GitHub
@@ -40,7 +41,7 @@ async def test_a_review_and_a_check(stage: Stage, ward: Installed) -> None:
     """Tokens, typed models, pagination and writes of a real client all work."""
     pull = (await ward.rest.pulls.async_get("acme", "shop", 1)).parsed_data
     assert (pull.head.sha, pull.user.login, pull.mergeable) == (stage.head, "alice", True)
-    pages = ward.rest.paginate(
+    pages: Any = ward.rest.paginate(
         ward.rest.pulls.async_list_files, owner="acme", repo="shop", pull_number=1, per_page=1
     )
     assert [file.filename async for file in pages] == ["a.py", "b.py"]
@@ -64,7 +65,9 @@ async def test_a_review_and_a_check(stage: Stage, ward: Installed) -> None:
         output={"title": "t", "summary": "s"},
     )
     assert (done.parsed_data.status, done.parsed_data.conclusion) == ("completed", "failure")
-    comments = (await ward.rest.pulls.async_list_review_comments("acme", "shop", 1)).parsed_data
+    comments: Any = (
+        await ward.rest.pulls.async_list_review_comments("acme", "shop", 1)
+    ).parsed_data
     assert [(c.path, c.line, c.user.login) for c in comments if c.user] == [
         ("a.py", 3, "ward[bot]")
     ]
@@ -73,7 +76,7 @@ async def test_a_review_and_a_check(stage: Stage, ward: Installed) -> None:
     )
     assert diff.text.startswith("diff --git a/a.py b/a.py")
     await stage.gh.label(REPO, 1, "bug", actor="alice")
-    listed = (await ward.rest.pulls.async_list("acme", "shop")).parsed_data
+    listed: Any = (await ward.rest.pulls.async_list("acme", "shop")).parsed_data
     assert [label.name for label in listed[0].labels] == ["bug"]
 
 

@@ -92,7 +92,8 @@ async def test_token_is_long_and_narrow(stage: Stage) -> None:
     minted = (await _mint(stage, body)).json()
     assert minted["token"].startswith("ghs_101_")
     assert len(minted["token"]) > 100
-    assert datetime.strptime(minted["expires_at"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    expires = datetime.strptime(minted["expires_at"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    assert expires > datetime.now(UTC) + timedelta(minutes=59)
     assert minted["permissions"] == {"metadata": "read", "pull_requests": "read"}
     assert [r["full_name"] for r in minted["repositories"]] == [REPO]
     headers = {"Authorization": f"token {minted['token']}"}
