@@ -78,6 +78,7 @@ class AgentTask:
 
     `models` is the failback chain, first choice first; entries of another family than the first are
     not used. `key` names the session in logs and events, unique within its review run.
+    `prompt_version` names the prompt files in `system`; findings carry it.
     """
 
     agent: AgentName
@@ -87,6 +88,7 @@ class AgentTask:
     tools: tuple[HostTool, ...] = ()
     limits: AgentLimits = field(default_factory=AgentLimits)
     key: str = ""
+    prompt_version: str = ""
 
 
 class FinishReason(StrEnum):
@@ -107,6 +109,7 @@ class AgentErrorKind(StrEnum):
     SERVER = "server"
     CONNECTION = "connection"
     CUT_STREAM = "cut_stream"
+    BREAKER_OPEN = "breaker_open"
     NO_START = "no_start"
     STALLED = "stalled"
     TIMEOUT = "timeout"
@@ -134,6 +137,7 @@ _RETRYABLE = frozenset(
         AgentErrorKind.SERVER,
         AgentErrorKind.CONNECTION,
         AgentErrorKind.CUT_STREAM,
+        AgentErrorKind.BREAKER_OPEN,
         AgentErrorKind.NO_START,
         AgentErrorKind.STALLED,
     }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from app.agents.invisible import show_hidden
 from app.agents.prompts import note, render_template
 from app.agents.reviewer_results import ReviewerOutcome, render_reviewer_results
-from app.agents.sanitise import attribute, enclose, escape, untrusted, wrap
+from app.agents.sanitise import attribute, enclose, escape, label, untrusted, wrap
 
 MOST_COMMENTS = 50
 COMMENT_CHARS = 4_000
@@ -191,7 +191,7 @@ def _file(file: ChangedFile) -> str:
         else ""
     )
     return (
-        f'<file path="{attribute(file.path)}"{before} status="{attribute(file.status)}"'
+        f'<file path="{attribute(file.path)}"{before} status="{label(file.status)}"'
         f' additions="{file.additions}" deletions="{file.deletions}"'
         f' patch="{attribute(file.patch)}"/>'
     )
@@ -202,9 +202,9 @@ def _finding(finding: KnownFinding) -> str:
     line = f' line="{finding.line}"' if finding.path and finding.line else ""
     replies = "".join(f"\n{_remark('reply', reply)}" for reply in finding.replies)
     return (
-        f'<finding id="{attribute(finding.id)}" status="{attribute(finding.status)}"'
-        f' origin="{attribute(finding.origin)}"{place}{line}'
-        f' severity="{attribute(finding.severity)}">'
+        f'<finding id="{label(finding.id)}" status="{label(finding.status)}"'
+        f' origin="{label(finding.origin)}"{place}{line}'
+        f' severity="{label(finding.severity)}">'
         f"<title>{untrusted(finding.title)}</title><body>{untrusted(finding.body)}</body>"
         f"{replies}</finding>"
     )
@@ -215,8 +215,8 @@ def _fix_finding(finding: FixFinding) -> str:
     suggestion = _code("suggestion", finding.suggestion)
     also = "".join(f"<also><path>{untrusted(path)}</path></also>" for path in finding.also)
     return (
-        f'<finding id="{attribute(finding.id)}" path="{attribute(finding.path)}"{line}'
-        f' severity="{attribute(finding.severity)}">'
+        f'<finding id="{label(finding.id)}" path="{attribute(finding.path)}"{line}'
+        f' severity="{label(finding.severity)}">'
         f"<title>{untrusted(finding.title)}</title><body>{untrusted(finding.body)}</body>"
         f"{suggestion}{also}</finding>"
     )
@@ -236,9 +236,9 @@ def _remarks(tag: str, remarks: Sequence[Remark]) -> str:
 
 
 def _remark(tag: str, remark: Remark) -> str:
-    role = f' role="{attribute(remark.role)}"' if remark.role else ""
+    role = f' role="{label(remark.role)}"' if remark.role else ""
     body = untrusted(_clip(remark.body, COMMENT_CHARS))
-    return f'<{tag} author="{attribute(remark.author)}"{role}>{body}</{tag}>'
+    return f'<{tag} author="{label(remark.author)}"{role}>{body}</{tag}>'
 
 
 def _instructions(instructions: Iterable[str]) -> str:

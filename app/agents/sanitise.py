@@ -50,10 +50,16 @@ def untrusted(text: str) -> str:
 def attribute(text: str) -> str:
     """`text` as a double-quoted attribute's value, on one line.
 
-    Nothing is decoded or dropped, so that a path still names its file; what is invisible is shown.
+    Nothing is decoded, and nothing dropped but boundary tags, so that a path still names its file;
+    what is invisible is shown.
     """
     line = show_hidden(text).replace("\r", " ").replace("\n", " ").replace("\t", " ")
-    return escape(line).replace('"', "&quot;")
+    return escape(_without_boundary_tags(line)).replace('"', "&quot;")
+
+
+def label(text: str) -> str:
+    """A name or a word as an attribute's value: cleaned like `untrusted`, on one line."""
+    return attribute(" ".join(_clean(text).split()))
 
 
 def escape(text: str) -> str:

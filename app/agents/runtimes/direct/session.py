@@ -9,9 +9,10 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from app.agents.breaker import Breakers, CallOutcome, LocalBreakers, outcome_of
 from app.agents.failback import DEFAULT_RETRY, Again, NextModel, RetryPolicy, next_step
 from app.agents.port import (
     AgentErrorKind,
@@ -51,11 +52,12 @@ class Talk(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Time, and the retry policy."""
+    """Time, the retry policy, and the breakers that all sessions of a runtime share."""
 
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     retry: RetryPolicy = DEFAULT_RETRY
+    breakers: Breakers = field(default_factory=lambda: LocalBreakers(time.monotonic))
 
 
 class Session:
@@ -119,7 +121,7 @@ class Session:
             if limit is not None:
                 return limit
             attempt += 1
-            outcome = await self._call()
+            outcome = await self._admitted_call()
             if isinstance(outcome, Reply):
                 return outcome
             step = next_step(
@@ -137,6 +139,24 @@ class Session:
                     await self._wait(outcome, 0.0)
                 case _:
                     return outcome
+
+    async def _admitted_call(self) -> Reply | AgentFailure:
+        """One request, if the model's breaker lets it go; a refusal is no model call."""
+        model, breakers = self._models[self._at], self._around.breakers
+        admission = await breakers.admit(model)
+        if not admission.granted:
+            return AgentFailure(
+                AgentErrorKind.BREAKER_OPEN,
+                f"{model} failed repeatedly; no calls for {admission.wait_s:.0f} s",
+                retry_after=admission.wait_s,
+            )
+        told = CallOutcome.NEITHER
+        try:
+            outcome = await self._call()
+            told = outcome_of(outcome.kind if isinstance(outcome, AgentFailure) else None)
+        finally:
+            await breakers.record(model, admission, told)
+        return outcome
 
     async def _call(self) -> Reply | AgentFailure:
         """One request, timed and counted."""
