@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -23,14 +23,19 @@ from app.store.decisions import note_decision
 from app.store.findings import finding_rows, number_findings, to_finding
 from app.store.fixtasks import end_task
 from app.store.lineages import book
-from app.store.tables import FindingRow, FixTask, PullRequestRow, ReviewRun
+from app.store.tables import FindingRow, FixTask, PullRequestRow, ReviewRun, ThreadRow
 from loop_guards import (
+    AfterRoundFacts,
     Decision,
     FindingStatus,
     NextDecision,
     NextOutcome,
     VerdictDecision,
+    after_round,
 )
+
+PUBLISH_GRACE = timedelta(minutes=2)
+"""How long a fixer's next turn waits for the review that asks for it to be published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +212,7 @@ def _fill_run(
     if following is not None and following.outcome == NextOutcome.ESCALATE:
         run.reason = str(following.reason)
     run.blocking = sorted(verdict.blocking)
+    run.incomplete, run.models = list(result.failed_reviewers), list(result.models)
     run.coverage = result.coverage.to_json()
     run.dropped = [
         {"refs": list(item.refs), "reason": item.reason.value, "why": item.why}
@@ -252,7 +258,11 @@ async def _follow(
             task.state, task.state_reason = FixTaskState.APPROVED, str(following.reason)
         case NextOutcome.TURN:
             task.state, task.state_reason = FixTaskState.QUEUED, str(following.reason)
-            await enqueue(session, turn_request(task, job.claim.installation_id), now=now)
+            # It waits for the page to show the verdict, and starts without that after a crash.
+            request = replace(
+                turn_request(task, job.claim.installation_id), run_at=now + PUBLISH_GRACE
+            )
+            await enqueue(session, request, now=now)
         case NextOutcome.ESCALATE:
             task.escalation_reason = str(following.reason)
             task.escalation_reasons = [str(reason) for reason in following.reasons]
@@ -265,3 +275,114 @@ async def _follow(
         case _:
             task.state_reason = str(following.reason)
     task.updated_at = now
+
+
+async def note_admission(
+    job: JobContext, facts: ReviewFacts, decisions: Sequence[Decision], *, skipped: bool
+) -> None:
+    """Keep what was decided about starting; a refused run is one row that says so.
+
+    A person's act also ends a machines' ping-pong: their rounds count from here.
+    """
+    async with job.store.write() as session:
+        row = await session.get_one(PullRequestRow, facts.pull_request_id, with_for_update=True)
+        if facts.by_human:
+            row.machine_rounds, row.last_human_act_at = 0, facts.now
+        for decision in decisions:
+            await note_decision(
+                session,
+                "review_start",
+                decision,
+                now=facts.now,
+                repository_id=facts.repo.repository_id,
+                pull_request_id=facts.pull_request_id,
+                fix_task_id=facts.task.task_id if facts.task else None,
+                job_id=job.job_id,
+            )
+        if skipped:
+            session.add(_ended_run(job, facts, RunState.SKIPPED, str(decisions[-1].reason)))
+
+
+def _ended_run(job: JobContext, facts: ReviewFacts, state: RunState, reason: str) -> ReviewRun:
+    return ReviewRun(
+        pull_request_id=facts.pull_request_id,
+        fix_task_id=facts.task.task_id if facts.task else None,
+        lineage_id=facts.lineage_id,
+        job_id=job.job_id,
+        head_sha=facts.pull_request.head_sha,
+        base_sha=facts.pull_request.base_sha,
+        policy_digest=facts.policy.policy.fingerprint,
+        trigger=facts.trigger,
+        machine_caused=not facts.by_human,
+        state=state,
+        reason=reason,
+        created_at=facts.now,
+        finished_at=facts.now,
+    )
+
+
+async def end_run(
+    job: JobContext,
+    run_id: int,
+    state: RunState,
+    reason: str,
+    *,
+    usage: Usage | None = None,
+    coverage: Coverage | None = None,
+) -> None:
+    """End a run without a verdict. What it used is booked all the same."""
+    now = job.clock.now()
+    async with job.store.write() as session:
+        run = await session.get_one(ReviewRun, run_id, with_for_update=True)
+        if run.state is not RunState.RUNNING:
+            return
+        run.state, run.reason, run.finished_at = state, reason[:500], now
+        if coverage is not None:
+            run.coverage = coverage.to_json()
+        if usage is not None:
+            run.usage = usage
+            await book(session, run.lineage_id, usage, now=now)
+
+
+async def escalate_unavailable(job: JobContext, facts: ReviewFacts, run_id: int) -> None:
+    """A round of a fix task came to nothing: a person is asked, nothing is tried for ever."""
+    if facts.task is None:
+        return
+    decision = after_round(
+        AfterRoundFacts(
+            rounds_started=facts.task.rounds_started,
+            allowance=facts.task.allowance,
+            blocking_history=facts.task.blocking_history,
+            coverage_full=False,
+            spent=facts.task.spent,
+            stopped=facts.task.stopped,
+            unavailable=True,
+        ),
+        facts.limits,
+    )
+    now = job.clock.now()
+    async with job.store.write() as session:
+        run = await session.get_one(ReviewRun, run_id)
+        await note_decision(
+            session,
+            "after_round",
+            decision,
+            now=now,
+            repository_id=facts.repo.repository_id,
+            pull_request_id=facts.pull_request_id,
+            fix_task_id=facts.task.task_id,
+            run_id=run_id,
+            job_id=job.job_id,
+        )
+        await _follow(session, job, run, decision, now)
+
+
+async def finding_comments(job: JobContext, pull_request_id: int) -> dict[str, int]:
+    """The first comment of each finding's thread on GitHub, by short id."""
+    statement = (
+        select(FindingRow, ThreadRow)
+        .join(ThreadRow, col(ThreadRow.id) == col(FindingRow.thread_id))
+        .where(FindingRow.pull_request_id == pull_request_id)
+    )
+    async with job.store.read() as session:
+        return {row.short_id: thread.comment_id for row, thread in await session.exec(statement)}

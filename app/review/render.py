@@ -13,7 +13,7 @@ from app.agents.sanitise import outgoing
 from app.domain.coverage import Coverage, CoverageState
 from app.domain.findings import Finding
 from app.domain.runs import Tier, Usage
-from loop_guards import Severity, Verdict
+from loop_guards import NextReason, ReviewReason, Severity, StartReason, Verdict
 
 
 class NextStep(StrEnum):
@@ -52,6 +52,7 @@ class ReviewView:
     usage: Usage
     models: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    task_usage: Usage | None = None
 
 
 _VERDICTS = {
@@ -151,16 +152,71 @@ def status_body(view: ReviewView) -> str:
 def escalation_body(view: ReviewView, rule: str, addressed_to: str | None) -> str:
     """The one comment of an escalation: which rule, what remains, what it cost."""
     remaining = [f for f in view.fresh + view.open_before if f.short_id in view.blocking]
-    cost = "an unknown sum" if view.usage.cost_usd is None else f"${view.usage.cost_usd:.4f}"
+    usage = view.task_usage or view.usage
+    cost = "an unknown sum" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    tokens = usage.input_tokens + usage.output_tokens
     lines = [
         f"**A human is needed.** {rule}",
         "What remains:",
         *(f"- {_reference(f)} {f.severity.value}: {outgoing(f.title)}" for f in remaining),
-        f"{view.round_number} rounds were used; this task has cost {cost} so far.",
+        f"{view.round_number} rounds were used.",
+        f"Their reviews: {usage.model_calls} model calls, {tokens:,} tokens, {cost}.",
     ]
     if addressed_to:
         lines.append(f"cc @{addressed_to}")
     return "\n".join(lines)
+
+
+def fixed_reply(head_sha: str) -> str:
+    """What is said in a thread that we may not resolve."""
+    return f"Fixed in `{head_sha[:10]}`."
+
+
+_RULES = {
+    NextReason.COVERAGE: "Parts of this fix could not be reviewed in two rounds.",
+    NextReason.UNAVAILABLE: "The review could not be carried out.",
+    NextReason.BUDGET: "The budget of this fix and its siblings is spent.",
+    NextReason.BOUNCE: "A finding that was fixed came back with a later change.",
+    NextReason.UNSTABLE_REVIEW: "The reviewers keep changing their mind about a finding.",
+    NextReason.STALL: "Two turns in a row changed nothing about what blocks this fix.",
+    NextReason.CAP: "This fix has used all its rounds and is still not approved.",
+}
+
+
+def escalation_rule(reason: str) -> str:
+    """The sentence of the rule that ended the automation."""
+    known = reason in frozenset(NextReason)
+    return _RULES.get(NextReason(reason), "") if known else f"Rule: {reason}."
+
+
+_SKIPPED = {
+    ReviewReason.STOPPED: "A person stopped the automation here.",
+    ReviewReason.KILL_SWITCH: "Mergeward is switched off.",
+    ReviewReason.ESCALATED: "This fix waits for a person's decision.",
+    ReviewReason.DRAFT: "Drafts are reviewed once they are ready, or on `mergeward review`.",
+    ReviewReason.SKIP_LABEL: "The label `mergeward:skip` is set.",
+    ReviewReason.PING_PONG: "Machines caused the last rounds; a person's push or command goes on.",
+    StartReason.CAP: "This fix has used all its rounds.",
+    StartReason.BUDGET: "The budget of this fix and its siblings is spent.",
+}
+
+
+def skipped_text(reason: str) -> str:
+    """Why a head is not reviewed, in one sentence."""
+    for codes in (ReviewReason, StartReason):
+        if reason in frozenset(codes):
+            return _SKIPPED.get(codes(reason), f"Not reviewed: {reason}.")
+    return f"Not reviewed: {reason}."
+
+
+def failed_text(why: str) -> str:
+    """What the check says of a run that came to nothing."""
+    return f"This head was not reviewed: {outgoing(why)}"
+
+
+def nothing_to_read(coverage: Coverage) -> str:
+    """What the check says when everything was left out."""
+    return f"Nothing in this change is for a reviewer to read.\n{_left_out(coverage)}"
 
 
 def _section(title: str, findings: tuple[Finding, ...], view: ReviewView) -> str:

@@ -259,6 +259,8 @@ def upgrade() -> None:
         sa.Column("coverage", sa.JSON().with_variant(JSONB(), "postgresql"), nullable=False),
         sa.Column("dropped", sa.JSON().with_variant(JSONB(), "postgresql"), nullable=False),
         sa.Column("blocking", sa.JSON().with_variant(JSONB(), "postgresql"), nullable=False),
+        sa.Column("incomplete", sa.JSON().with_variant(JSONB(), "postgresql"), nullable=False),
+        sa.Column("models", sa.JSON().with_variant(JSONB(), "postgresql"), nullable=False),
         sa.Column("decision_ids", sa.JSON().with_variant(JSONB(), "postgresql"), nullable=False),
         sa.Column("check_run_id", sa.BigInteger(), nullable=True),
         sa.Column("review_id", sa.BigInteger(), nullable=True),

@@ -31,7 +31,8 @@ class ReviewRun(UsageColumns, table=True):
 
     `charged_at` is the moment of the first model call: from then on the run is a round, and
     `round_number` says which of its pull request (or fix task). `blocking` are the ids of the
-    findings that stood in the way at its end. `check_run_id` is GitHub's.
+    findings that stood in the way at its end; `incomplete` names agents whose part is missing.
+    `check_run_id` is GitHub's.
     """
 
     __tablename__ = "review_runs"
@@ -59,6 +60,8 @@ class ReviewRun(UsageColumns, table=True):
     coverage: dict[str, Any] = json_object()
     dropped: list[Any] = json_list()
     blocking: list[int] = json_list()
+    incomplete: list[str] = json_list()
+    models: list[str] = json_list()
     decision_ids: list[int] = json_list()
     check_run_id: int | None = integer(optional=True)
     review_id: int | None = integer(optional=True)

@@ -1,0 +1,240 @@
+"""From a stored round to effects on the forge. `effects_of` is pure; everything is found again by
+its marker, so publishing twice changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from app.domain.diff import Diff
+from app.domain.effects import (
+    AddLabel,
+    CheckAction,
+    CheckConclusion,
+    CheckStatus,
+    Comment,
+    DismissReview,
+    Effect,
+    InlineComment,
+    PublishReview,
+    ReplyToThread,
+    ResolveThread,
+    ReviewEvent,
+    SetCheckRun,
+    SetStickyComment,
+)
+from app.domain.findings import Finding
+from app.domain.forge import PublishedReview, ReviewState
+from app.domain.markers import Marker, MarkerKind
+from app.review.anchors import Anchor, anchor, is_exact, suggestion_block
+from app.review.render import (
+    ReviewView,
+    check_summary,
+    escalation_body,
+    fixed_reply,
+    headline,
+    inline_body,
+    review_body,
+    status_body,
+)
+from loop_guards import Verdict
+
+NEEDS_HUMAN = "mergeward:needs-human"
+"""The label of an escalation."""
+
+RE_REVIEW = CheckAction("Re-review", "Review this head again", "re-review")
+
+
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    """What effects are made from. `thread_ids` and `comment_ids` are of fixed findings' threads,
+    by short id. `escalation` is the sentence of the rule, None when nothing is escalated."""
+
+    view: ReviewView
+    diff: Diff
+    pull_request_id: int
+    gated: bool
+    is_fix_pr: bool
+    approves: bool
+    changed: bool
+    our_reviews: tuple[PublishedReview, ...] = ()
+    thread_ids: Mapping[str, str] = field(default_factory=dict)
+    comment_ids: Mapping[str, int] = field(default_factory=dict)
+    escalation: str | None = None
+    escalate_to: str | None = None
+    sticky_comment_id: int | None = None
+    check_run_id: int | None = None
+
+
+def external_id(run_id: int) -> str:
+    """How a run's check run is found again."""
+    return f"run-{run_id}"
+
+
+def review_marker(run_id: int) -> Marker:
+    return Marker(MarkerKind.REVIEW, external_id(run_id))
+
+
+def finding_marker(finding: Finding) -> Marker:
+    return Marker(MarkerKind.FINDING, f"finding-{finding.id}")
+
+
+def inline_anchors(findings: tuple[Finding, ...], diff: Diff) -> dict[str, Anchor]:
+    """Where new findings stand in the diff; those without a place go into the body."""
+    placed = ((finding.short_id, anchor(finding.location, diff)) for finding in findings)
+    return {short_id: place for short_id, place in placed if place is not None}
+
+
+def effects_of(facts: Publishing) -> tuple[Effect, ...]:
+    """Everything this round writes, in order: the review first, the check that says it is over
+    last."""
+    effects: list[Effect] = []
+    if facts.changed:
+        effects.append(_review(facts))
+        effects += _withdrawals(facts)
+    effects += _resolutions(facts)
+    effects.append(_sticky(facts))
+    effects += _escalation(facts)
+    effects.append(_check(facts))
+    return tuple(effects)
+
+
+def starting_check(run_id: int, head_sha: str) -> SetCheckRun:
+    """The check while the run goes on."""
+    return SetCheckRun(
+        head_sha=head_sha,
+        external_id=external_id(run_id),
+        status=CheckStatus.IN_PROGRESS,
+        title="Reviewing",
+        summary="The reviewers are reading this change.",
+    )
+
+
+def unreviewed_check(
+    external: str, head_sha: str, title: str, summary: str, *, gated: bool
+) -> SetCheckRun:
+    """The check of a head that was not reviewed. Neutral passes a required check, so behind a gate
+    it asks for action instead."""
+    return SetCheckRun(
+        head_sha=head_sha,
+        external_id=external,
+        status=CheckStatus.COMPLETED,
+        conclusion=CheckConclusion.ACTION_REQUIRED if gated else CheckConclusion.NEUTRAL,
+        title=title,
+        summary=summary,
+        actions=(RE_REVIEW,),
+    )
+
+
+def event_of(facts: Publishing) -> ReviewEvent:
+    """What the review says to GitHub. Advice on a person's pull request is a comment."""
+    judges = facts.is_fix_pr or facts.gated
+    if judges and facts.approves:
+        return ReviewEvent.APPROVE
+    blocking = (Verdict.CHANGES_REQUESTED, Verdict.SIGNIFICANT_CONCERNS, Verdict.ESCALATED)
+    if judges and facts.view.verdict in blocking:
+        return ReviewEvent.REQUEST_CHANGES
+    return ReviewEvent.COMMENT
+
+
+def conclusion_of(facts: Publishing) -> CheckConclusion:
+    """The gate (DESIGN §7): green means reviewed, and below full coverage nothing is green."""
+    complete = facts.view.coverage.is_full and not facts.view.failed_reviewers
+    if facts.escalation is not None or not complete:
+        return CheckConclusion.ACTION_REQUIRED if facts.gated else CheckConclusion.NEUTRAL
+    if facts.approves:
+        return CheckConclusion.SUCCESS
+    if facts.is_fix_pr:
+        return CheckConclusion.FAILURE
+    bad = facts.view.verdict is Verdict.SIGNIFICANT_CONCERNS
+    return CheckConclusion.FAILURE if bad and facts.gated else CheckConclusion.NEUTRAL
+
+
+def _review(facts: Publishing) -> PublishReview:
+    view = facts.view
+    places = inline_anchors(view.fresh, facts.diff)
+    return PublishReview(
+        event=event_of(facts),
+        body=review_body(view),
+        head_sha=view.head_sha,
+        marker=review_marker(view.run_id),
+        comments=tuple(
+            _inline(finding, places[finding.short_id])
+            for finding in view.fresh
+            if finding.short_id in places
+        ),
+    )
+
+
+def _inline(finding: Finding, place: Anchor) -> InlineComment:
+    block = suggestion_block(finding.suggestion) if is_exact(place, finding.location) else ""
+    return InlineComment(
+        path=place.path,
+        line=place.line,
+        side=place.side,
+        start_line=place.start_line,
+        body=inline_body(finding, block),
+        marker=finding_marker(finding),
+    )
+
+
+def _withdrawals(facts: Publishing) -> list[Effect]:
+    """A comment lifts no earlier verdict of ours: withdraw it in so many words."""
+    if event_of(facts) is not ReviewEvent.COMMENT:
+        return []
+    standing = (ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED)
+    return [
+        DismissReview(review.id, f"Superseded: {headline(facts.view)}.")
+        for review in facts.our_reviews
+        if review.state in standing
+    ]
+
+
+def _resolutions(facts: Publishing) -> list[Effect]:
+    effects: list[Effect] = []
+    for finding in facts.view.fixed:
+        node_id = facts.thread_ids.get(finding.short_id)
+        if node_id is None:
+            continue
+        comment_id = facts.comment_ids.get(finding.short_id)
+        reply = (
+            ReplyToThread(
+                comment_id,
+                Marker(MarkerKind.REPLY, f"fixed-{finding.id}"),
+                fixed_reply(facts.view.head_sha),
+            )
+            if comment_id is not None
+            else None
+        )
+        effects.append(ResolveThread(node_id, otherwise=reply))
+    return effects
+
+
+def _sticky(facts: Publishing) -> SetStickyComment:
+    return SetStickyComment(
+        marker=Marker(MarkerKind.STATUS, f"pull-{facts.pull_request_id}"),
+        body=status_body(facts.view),
+        comment_id=facts.sticky_comment_id,
+    )
+
+
+def _escalation(facts: Publishing) -> list[Effect]:
+    if facts.escalation is None:
+        return []
+    body = escalation_body(facts.view, facts.escalation, facts.escalate_to)
+    marker = Marker(MarkerKind.COMMENT, f"escalation-{facts.view.run_id}")
+    return [Comment(marker, body), AddLabel(NEEDS_HUMAN)]
+
+
+def _check(facts: Publishing) -> SetCheckRun:
+    conclusion = conclusion_of(facts)
+    return SetCheckRun(
+        head_sha=facts.view.head_sha,
+        external_id=external_id(facts.view.run_id),
+        status=CheckStatus.COMPLETED,
+        conclusion=conclusion,
+        title=headline(facts.view),
+        summary=check_summary(facts.view),
+        actions=(RE_REVIEW,) if conclusion is CheckConclusion.ACTION_REQUIRED else (),
+        check_run_id=facts.check_run_id,
+    )
