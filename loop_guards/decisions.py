@@ -78,7 +78,7 @@ class Decision(Sealed):
             "reason": str(self.reason),
             "reasons": [str(code) for code in self.reasons or (self.reason,)],
             "compared": {name: _plain(value) for name, value in self.compared.items()},
-            "trace": [[asked.guard, _plain(asked.reason)] for asked in self.trace],
+            "trace": [[str(asked.guard), _plain(asked.reason)] for asked in self.trace],
         }
 
 

@@ -1,0 +1,377 @@
+"""What all decisions share: the seal, the record, totality; and that the package stands alone."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, fields, replace
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import loop_guards
+from loop_guards import (
+    AfterRoundFacts,
+    ClosePlan,
+    Decision,
+    FixedFacts,
+    FixFinding,
+    HandoffDecision,
+    HandoffFinding,
+    HandoffOutcome,
+    HandoffReason,
+    Limits,
+    MergeFacts,
+    NextDecision,
+    OrderFacts,
+    ReturnFacts,
+    ReviewStart,
+    RoundFacts,
+    RubricFinding,
+    Severity,
+    StartDecision,
+    TaskState,
+    ThreadFacts,
+    Verdict,
+    VerdictDecision,
+    VerifyFacts,
+    after_round,
+    answer_order,
+    decide_fix_verdict,
+    decide_handoff,
+    decide_rubric,
+    decide_thread,
+    judge_fixed,
+    judge_return,
+    may_review,
+    may_start_round,
+    may_verify,
+    plan_merged,
+)
+from tests.loop_guards.factories import (
+    ANY_LIMITS,
+    LIMITS,
+    PATIENT,
+    after,
+    anything,
+    before_round,
+    finding,
+    merge,
+    of_task,
+    remark,
+)
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = sorted((ROOT / "loop_guards").glob("*.py"))
+APP = sorted((ROOT / "app").rglob("*.py"))
+ENUMS = [
+    value
+    for name in loop_guards.__all__
+    if isinstance(value := getattr(loop_guards, name), type) and issubclass(value, StrEnum)
+]
+
+SAMPLES: dict[str, Decision] = {
+    "handoff": decide_handoff(finding(), merge(), LIMITS),
+    "rubric": decide_rubric([remark(Severity.WARNING)], coverage_full=True, limits=LIMITS),
+    "fix": decide_fix_verdict([of_task()], coverage_full=True),
+    "start": may_start_round(before_round(), LIMITS),
+    "next": after_round(after({1}), LIMITS),
+}
+FORGED: list[tuple[type[Decision], dict[str, Any]]] = [
+    (Decision, {}),
+    (HandoffDecision, {"finding_id": 1}),
+    (VerdictDecision, {"verdict": Verdict.APPROVED, "approves": True}),
+    (StartDecision, {}),
+    (NextDecision, {}),
+]
+
+
+@pytest.mark.parametrize(("kind", "more"), FORGED, ids=[kind.__name__ for kind, _ in FORGED])
+@pytest.mark.parametrize("seal", [{}, {"seal": object()}], ids=["no seal", "another seal"])
+def test_nobody_else_makes_decisions(
+    kind: type[Decision], more: dict[str, Any], seal: dict[str, Any]
+) -> None:
+    """An effect that wants a decision can only be had by asking; the error says so."""
+    with pytest.raises(TypeError, match="ask loop_guards"):
+        kind(outcome="yes", reason="auto", **more, **seal)
+
+
+def test_nobody_else_makes_a_close_plan() -> None:
+    """The plan that tasks are made from is sealed like a decision."""
+    with pytest.raises(TypeError, match="ask loop_guards"):
+        ClosePlan(tasks=(), decisions=())
+
+
+@pytest.mark.parametrize("decision", SAMPLES.values(), ids=SAMPLES)
+def test_a_decision_can_not_be_turned_into_another(decision: Decision) -> None:
+    """Neither replacing, assigning, pickling nor extending gets around the seal."""
+    with pytest.raises(TypeError, match="ask loop_guards"):
+        replace(decision, outcome="yes")
+    with pytest.raises(FrozenInstanceError):
+        decision.outcome = "yes"  # type: ignore[misc]  # the test is that it can't be done
+    with pytest.raises(TypeError, match="pickled"):
+        pickle.dumps(decision)
+    with pytest.raises(TypeError, match="ask loop_guards"):
+        type("Forged", (type(decision),), {"__module__": "app.handoff"})
+
+
+@pytest.mark.parametrize("decision", SAMPLES.values(), ids=SAMPLES)
+def test_a_copy_is_the_decision_itself(decision: Decision) -> None:
+    """Copying makes nothing new; equal questions get equal, hashable answers."""
+    assert copy.copy(decision) is decision
+    assert copy.deepcopy(decision) is decision
+    assert {decision: 1}[decision] == 1
+
+
+@pytest.mark.parametrize("decision", SAMPLES.values(), ids=SAMPLES)
+def test_compared_values_can_not_be_changed(decision: Decision) -> None:
+    """What was compared is part of the answer."""
+    compared: Any = decision.compared
+    with pytest.raises(TypeError):
+        compared["added"] = 1
+
+
+def _plain(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(type(key) is str and _plain(each) for key, each in value.items())
+    if isinstance(value, list):
+        return all(_plain(each) for each in value)
+    return value is None or type(value) in (str, int, float, bool)
+
+
+QUESTIONS: list[tuple[Callable[..., Decision], tuple[Any, ...]]] = [
+    (decide_handoff, (HandoffFinding, MergeFacts, Limits)),
+    (after_round, (AfterRoundFacts, Limits)),
+    (may_start_round, (RoundFacts, Limits)),
+    (may_review, (ReviewStart, Limits)),
+    (may_verify, (VerifyFacts, Limits)),
+    (decide_thread, (ThreadFacts, Limits)),
+    (judge_return, (ReturnFacts, Limits)),
+    (judge_fixed, (FixedFacts,)),
+    (answer_order, (OrderFacts,)),
+    (
+        lambda each, full: decide_fix_verdict(each, coverage_full=full),
+        (tuple[FixFinding, ...], bool),
+    ),
+    (
+        lambda each, full, limits: decide_rubric(each, coverage_full=full, limits=limits),
+        (tuple[RubricFinding, ...], bool, Limits),
+    ),
+]
+
+
+NAMES = [
+    "handoff",
+    "after round",
+    "start",
+    "review",
+    "verify",
+    "thread",
+    "return",
+    "fixed",
+    "order",
+]
+
+
+@pytest.mark.parametrize(("ask", "kinds"), QUESTIONS, ids=[*NAMES, "fix verdict", "rubric"])
+def test_every_question_has_an_answer(ask: Callable[..., Decision], kinds: tuple[Any, ...]) -> None:
+    """Total: no input of its type raises, and every answer is a plain, explained record."""
+
+    @PATIENT
+    @given(st.tuples(*[ANY_LIMITS if kind is Limits else anything(kind) for kind in kinds]))
+    def answers(facts: tuple[Any, ...]) -> None:
+        record = ask(*facts).as_record()
+        assert _plain(record)
+        assert json.loads(json.dumps(record)) == record
+        assert record["reason"] == record["reasons"][0]
+        assert record["trace"]
+
+    answers()
+
+
+@PATIENT
+@given(anything(tuple[HandoffFinding, ...]), anything(MergeFacts), ANY_LIMITS)
+def test_every_merge_has_a_plan(
+    findings: tuple[HandoffFinding, ...], facts: MergeFacts, limits: Limits
+) -> None:
+    """Total too: also for findings that contradict each other or share an id."""
+    made = plan_merged(findings, facts, limits)
+    assert len(made.decisions) == len(findings)
+    assert all(len(task.paths) <= limits.max_task_files for task in made.tasks)
+
+
+def test_a_record_says_everything() -> None:
+    """Outcome, reason, all reasons, values and trace, as stored."""
+    record = decide_handoff(finding(), merge(author_is_bot=True), LIMITS).as_record()
+    assert (record["outcome"], record["reason"]) == (HandoffOutcome.NO, "bot_pull_request")
+    assert record["reasons"] == ["bot_pull_request"]
+    assert record["compared"]["author_is_bot"] is True
+    assert record["compared"]["severity"] == "warning"
+    assert record["trace"][0] == ["covered", None]
+    assert record["trace"][-1] == ["bot_pull_request", HandoffReason.BOT_PULL_REQUEST]
+
+
+@pytest.mark.parametrize("kind", ENUMS, ids=lambda kind: kind.__name__)
+def test_every_word_survives_a_round_trip(kind: type[StrEnum]) -> None:
+    """What is stored as text comes back as the same member; values are the lower-case names."""
+    for member in kind:
+        assert kind(str(member)) is member
+        assert member.value == member.name.lower()
+
+
+def test_severities_are_ordered_by_how_bad_they_are() -> None:
+    """critical > warning > suggestion, compared by rank."""
+    assert sorted(Severity, key=lambda each: each.rank) == [
+        Severity.CRITICAL,
+        Severity.WARNING,
+        Severity.SUGGESTION,
+    ]
+    assert Severity.WARNING.at_least(Severity.WARNING)
+    assert Severity.CRITICAL.at_least(Severity.WARNING)
+    assert not Severity.SUGGESTION.at_least(Severity.WARNING)
+
+
+def test_which_tasks_are_live_and_hold_their_files() -> None:
+    """A task covers its findings until it ends; its files are free while it waits or escalated."""
+    live = {state for state in TaskState if state.is_live}
+    assert live == {
+        TaskState.WAITING,
+        TaskState.QUEUED,
+        TaskState.FIXING,
+        TaskState.REVIEWING,
+        TaskState.APPROVED,
+        TaskState.ESCALATED,
+    }
+    holding = {state for state in TaskState if state.holds_lease}
+    assert holding == live - {TaskState.WAITING, TaskState.ESCALATED}
+
+
+BAD_LIMITS: list[tuple[str, Any]] = [
+    *(
+        (item.name, -1)
+        for item in fields(Limits)
+        if item.name not in ("path_window", "bot_pr_window")
+    ),
+    ("path_window", timedelta(0)),
+    ("bot_pr_window", timedelta(-1)),
+    ("pingpong_cap", 0),
+    ("pingpong_cap", 11),
+    ("max_review_iterations", 0),
+    ("max_review_iterations", 2.5),
+    ("max_fix_tasks", True),
+    ("max_fix_tasks", "10"),
+    ("budget_micro_dollars", float("nan")),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_LIMITS, ids=[f"{n}={v}" for n, v in BAD_LIMITS])
+def test_a_limit_that_makes_no_sense_is_named(name: str, value: object) -> None:
+    """A wrong constant fails when it is set, not when it is needed."""
+    arguments: dict[str, Any] = {name: value}
+    with pytest.raises(ValueError, match=name):
+        Limits(**arguments)
+
+
+def test_the_shipped_limits() -> None:
+    """The numbers of DESIGN §3; changing one is a decision, not an accident."""
+    assert Limits() == Limits(
+        max_review_iterations=5,
+        max_fix_tasks=10,
+        max_task_files=5,
+        max_also_files=5,
+        path_tasks=3,
+        path_window=timedelta(days=7),
+        pingpong_cap=3,
+        max_bot_prs_per_day=20,
+        bot_prs_per_window=10,
+        bot_pr_window=timedelta(minutes=20),
+        verify_cycles=2,
+        thread_replies=2,
+        model_calls_per_session=40,
+        risk_pattern_warnings=3,
+        risk_pattern_same_place=2,
+        stall_turns=2,
+        max_flips=2,
+        coverage_attempts=2,
+        budget_input_tokens=2_000_000,
+        budget_micro_dollars=10_000_000,
+        budget_model_seconds=3_600,
+    )
+
+
+@pytest.mark.parametrize("path", PACKAGE, ids=lambda path: path.name)
+def test_the_guards_import_only_themselves_and_the_standard_library(path: Path) -> None:
+    """Pure rules: nothing of the product, nothing installed."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+        names = (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+        for name in names:
+            top = name.split(".")[0]
+            assert top == "loop_guards" or top in sys.stdlib_module_names
+
+
+def test_the_guards_run_without_anything_installed() -> None:
+    """In an interpreter with no site-packages the package imports and brings nothing of the app."""
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import loop_guards; "
+        "print(sorted({name.split('.')[0] for name in sys.modules} "
+        "- set(sys.stdlib_module_names) - {'__main__'}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script, str(ROOT)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.stdout.strip(), done.stderr) == ("['loop_guards']", "")
+
+
+@pytest.mark.parametrize("path", APP, ids=lambda path: path.stem)
+def test_the_product_uses_the_public_surface_alone(path: Path) -> None:
+    """The seal lies in a submodule; code that imports one could forge decisions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert not (node.module or "").startswith("loop_guards.")
+        elif isinstance(node, ast.Import):
+            assert not any(alias.name.startswith("loop_guards.") for alias in node.names)
+
+
+def test_the_public_surface_is_what_it_says() -> None:
+    """Every name of `__all__` exists, once; the seal is not among them."""
+    assert len(set(loop_guards.__all__)) == len(loop_guards.__all__)
+    assert all(hasattr(loop_guards, name) for name in loop_guards.__all__)
+    assert not {"sealed", "Sealed"} & set(loop_guards.__all__)
+
+
+def test_two_hundred_findings_are_decided_quickly() -> None:
+    """200 decisions with their traces take about 2 ms; ten times that is a changed algorithm."""
+    findings = [finding(number, f"{number}.py") for number in range(200)]
+    facts = merge()
+    best = min(_seconds(findings, facts) for _ in range(5))
+    assert best < 0.02
+
+
+def _seconds(findings: list[HandoffFinding], facts: MergeFacts) -> float:
+    begun = time.process_time()
+    for each in findings:
+        decide_handoff(each, facts, LIMITS)
+    return time.process_time() - begun
