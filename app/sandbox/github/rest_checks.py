@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Any
 
-from app.sandbox.github import rules
+from app.sandbox.github.check_body import CheckBody, parsed
 from app.sandbox.github.endpoint import Call, Endpoints, Reply, invalid_request
 from app.sandbox.github.errors import ApiError, not_found
 from app.sandbox.github.hub import Hub
@@ -18,18 +15,6 @@ endpoints = Endpoints()
 
 _REPO = "/repos/{owner}/{repo}"
 _RUN = f"{_REPO}/check-runs/{{check_run_id:int}}"
-_STATUSES = frozenset({"queued", "in_progress", "completed"})
-_CONCLUSIONS = frozenset(
-    {
-        "action_required",
-        "cancelled",
-        "failure",
-        "neutral",
-        "success",
-        "skipped",
-        "timed_out",
-    }
-)
 
 
 def _run(call: Call) -> CheckRun:
@@ -42,16 +27,16 @@ def _run(call: Call) -> CheckRun:
 
 @endpoints.add("POST", f"{_REPO}/check-runs", "checks=write", human=None)
 async def create_check_run(call: Call) -> Reply:
-    name, sha, app = call.text("name"), call.text("head_sha"), call.actor.app
+    body, app = parsed(call.body), call.actor.app
+    name, sha = body.name, body.head_sha
     if app is None or not name or not sha:
         raise invalid_request('"name" and "head_sha" must be supplied.')
     if not re.fullmatch(r"[0-9a-f]{40}", sha):
         raise ApiError(422, f"No commit found for SHA: {sha}")
     if await call.hub.git.resolve(call.repo.path, sha) is None:
         raise ApiError(422, f"No commit found for SHA: {sha}")
-    _check(call.body)
     run = _new_run(call, app, name, sha)
-    _apply(call, run)
+    _apply(call, run, body)
     call.repo.checks.append(run)
     call.hub.events.check_run("created", call.repo, run, call.account)
     if run.status == "completed":
@@ -77,60 +62,6 @@ def _new_run(call: Call, app: App, name: str, sha: str) -> CheckRun:
     )
 
 
-def _check(body: Mapping[str, Any]) -> None:
-    """Refuse what GitHub's limits refuse."""
-    if body.get("status", "queued") not in _STATUSES:
-        raise invalid_request("For 'properties/status', not a member of the enum.")
-    conclusion = body.get("conclusion")
-    if conclusion is not None and conclusion not in _CONCLUSIONS:
-        raise invalid_request("For 'properties/conclusion', not a member of the enum.")
-    if body.get("status") == "completed" and conclusion is None:
-        raise invalid_request('"conclusion" wasn\'t supplied.')
-    _check_output(body.get("output"))
-    _check_actions(body.get("actions") or [])
-
-
-def _check_output(output: object) -> None:
-    if output is None:
-        return
-    if not isinstance(output, dict) or not isinstance(output.get("summary"), str):
-        raise invalid_request('"summary" wasn\'t supplied.')
-    for name in ("summary", "text"):
-        if len(output.get(name) or "") > rules.MAX_CHECK_TEXT:
-            raise invalid_request(
-                f"Only {rules.MAX_CHECK_TEXT} characters are allowed; {name} is too long."
-            )
-    if len(output.get("title") or "") > rules.MAX_TITLE:
-        raise invalid_request(f"title is too long (maximum is {rules.MAX_TITLE} characters)")
-    annotations = output.get("annotations") or []
-    if len(annotations) > rules.MAX_ANNOTATIONS:
-        raise invalid_request(
-            f"No more than {rules.MAX_ANNOTATIONS} items are allowed; "
-            f"{len(annotations)} were supplied."
-        )
-    for item in annotations:
-        _check_annotation(item)
-
-
-def _check_annotation(item: object) -> None:
-    required = ("path", "start_line", "end_line", "annotation_level", "message")
-    if not isinstance(item, dict) or any(item.get(name) is None for name in required):
-        raise invalid_request(f"An annotation needs {', '.join(required)}.")
-    columns = item.get("start_column"), item.get("end_column")
-    if columns != (None, None) and item["start_line"] != item["end_line"]:
-        raise invalid_request("Columns can only be given when start_line equals end_line.")
-
-
-def _check_actions(actions: object) -> None:
-    if not isinstance(actions, list) or len(actions) > rules.MAX_ACTIONS:
-        raise invalid_request(f"No more than {rules.MAX_ACTIONS} items are allowed in actions.")
-    for action in actions:
-        for name, limit in rules.ACTION_LIMITS.items():
-            text = action.get(name) if isinstance(action, dict) else None
-            if not isinstance(text, str) or len(text) > limit:
-                raise invalid_request(f"{name} must be a string of at most {limit} characters.")
-
-
 @endpoints.add("PATCH", _RUN, "checks=write", human=None)
 async def update_check_run(call: Call) -> Reply:
     """Change a run of one's own; annotations are appended."""
@@ -142,45 +73,33 @@ async def update_check_run(call: Call) -> Reply:
             + str(run.app.id)
             + "` - check run can only be modified by the GitHub App that created it.",
         )
-    _check(call.body)
+    body = parsed(call.body)
     finished_before = run.status == "completed"
-    run.name = call.text("name") or run.name
-    _apply(call, run)
+    run.name = body.name or run.name
+    _apply(call, run, body)
     if run.status == "completed" and not finished_before:
         call.hub.events.check_run("completed", call.repo, run, call.account)
     return Reply(body=shown(call.hub.render, call.repo, run))
 
 
-def _apply(call: Call, run: CheckRun) -> None:
-    body = call.body
-    run.external_id = call.text("external_id") or run.external_id
-    run.details_url = call.text("details_url") or run.details_url
-    run.started_at = _time(call.text("started_at")) or run.started_at
-    if call.text("status"):
-        run.status = str(body["status"])
+def _apply(call: Call, run: CheckRun, body: CheckBody) -> None:
+    run.external_id = body.external_id or run.external_id
+    run.details_url = body.details_url or run.details_url
+    run.started_at = body.started_at or run.started_at
+    if body.status is not None:
+        run.status = body.status
         if run.status != "completed":
             run.conclusion = run.completed_at = None
-    if call.text("conclusion"):
-        run.status, run.conclusion = "completed", str(body["conclusion"])
-        run.completed_at = _time(call.text("completed_at")) or call.hub.world.now()
-    if "actions" in body:
-        run.actions = [dict(action) for action in body["actions"] or []]
-    output = body.get("output")
-    if isinstance(output, dict):
-        run.title = output.get("title") or run.title
-        run.summary = output["summary"]
-        run.text = output.get("text") or run.text
-        run.annotations.extend(dict(item) for item in output.get("annotations") or [])
-
-
-def _time(text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        parsed = datetime.fromisoformat(text)
-    except ValueError:
-        raise invalid_request(f"{text} is not a date-time.") from None
-    return parsed.astimezone(UTC)
+    if body.conclusion is not None:
+        run.status, run.conclusion = "completed", body.conclusion
+        run.completed_at = body.completed_at or call.hub.world.now()
+    if body.actions is not None:
+        run.actions = [action.model_dump() for action in body.actions]
+    if body.output is not None:
+        run.title = body.output.title or run.title
+        run.summary = body.output.summary
+        run.text = body.output.text or run.text
+        run.annotations.extend(item.model_dump() for item in body.output.annotations)
 
 
 @endpoints.add("GET", _RUN, "checks=read")

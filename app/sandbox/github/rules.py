@@ -12,7 +12,6 @@ MAX_CHECK_TEXT = 65_535
 MAX_ANNOTATIONS = 50
 MAX_ACTIONS = 3
 MAX_TITLE = 255
-ACTION_LIMITS: Mapping[str, int] = {"label": 20, "description": 40, "identifier": 20}
 LEVELS = ("none", "read", "write", "admin")
 REACTIONS = frozenset({"+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"})
 EVENT_STATES: Mapping[str, ReviewState] = {
