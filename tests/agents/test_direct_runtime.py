@@ -20,9 +20,15 @@ from app.agents.port import (
     ModelRef,
     Retrying,
 )
-from app.agents.runtimes.direct import DirectRuntime, ProviderSettings, WireFormat
+from app.agents.runtimes.direct import (
+    DirectRuntime,
+    ProviderSettings,
+    WireFormat,
+    providers_from_environment,
+)
 from app.agents.runtimes.direct.session import Surroundings
 from app.domain.runs import AgentName
+from app.errors import ConfigurationError
 
 Event = dict[str, object]
 OPUS = ModelRef("anthropic", "claude-opus-4-7")
@@ -329,3 +335,92 @@ def test_the_key_is_in_no_repr() -> None:
     """Settings may be logged; their key may not."""
     settings = ProviderSettings("a", WireFormat.ANTHROPIC, KEY, headers={"x": KEY})
     assert KEY not in repr(settings)
+
+
+def chunk(delta: Event, reason: str | None = None) -> str:
+    choice = {"index": 0, "delta": delta, "finish_reason": reason}
+    body = {
+        "id": "c",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "gpt-5.4",
+        "choices": [choice],
+    }
+    return f"data: {json.dumps(body)}\n\n"
+
+
+async def test_the_openai_wire() -> None:
+    """The same session over chat completions: tools, text, usage, and the key as that API wants."""
+    call = {
+        "index": 0,
+        "id": "t1",
+        "type": "function",
+        "function": {"name": "read_file", "arguments": '{"path": "a.py"}'},
+    }
+    usage = {
+        "prompt_tokens": 110,
+        "completion_tokens": 12,
+        "total_tokens": 122,
+        "prompt_tokens_details": {"cached_tokens": 100},
+    }
+    last = {
+        "id": "c",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "gpt-5.4",
+        "choices": [],
+        "usage": usage,
+    }
+    ending = f"data: {json.dumps(last)}\n\ndata: [DONE]\n\n"
+    headers = {"content-type": "text/event-stream"}
+    first = chunk({"role": "assistant", "tool_calls": [call]}) + chunk({}, "tool_calls") + ending
+    second = chunk({"role": "assistant", "content": "<findings/>"}) + chunk({}, "stop") + ending
+    provider = Provider(
+        httpx2.Response(200, headers=headers, text=first),
+        httpx2.Response(200, headers=headers, text=second),
+    )
+    settings = ProviderSettings("openai", WireFormat.OPENAI, KEY, "http://model.test/v1")
+    client: Callable[[], httpx2.AsyncClient] = lambda: httpx2.AsyncClient(  # noqa: E731
+        transport=httpx2.MockTransport(provider)
+    )
+    async with DirectRuntime([settings], http_client=client) as runtime:
+        result = await runtime.run(task(models=(ModelRef("openai", "gpt-5.4"),)))
+    assert (result.text, result.error, result.tool_calls) == ("<findings/>", None, 1)
+    used = result.usage
+    assert (used.input_tokens, used.cache_read_tokens, used.output_tokens) == (20, 200, 24)
+    assert used.cost_usd
+    assert provider.headers[0]["authorization"] == f"Bearer {KEY}"
+    messages = provider.requests[0]["messages"]
+    assert isinstance(messages, list)
+    assert messages[0]["content"].startswith("# Mergeward agent: security\n")
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        pytest.param({"ANTHROPIC_API_KEY": KEY}, [("anthropic", KEY, None)], id="anthropic"),
+        pytest.param(
+            {"MERGEWARD_MODEL_BASE_URL": "http://g"},
+            [("anthropic", "not-needed", "http://g")],
+            id="gateway-without-key",
+        ),
+        pytest.param(
+            {"OPENAI_API_KEY": "o", "ANTHROPIC_API_KEY": KEY},
+            [("anthropic", KEY, None), ("openai", "o", None)],
+            id="both",
+        ),
+    ],
+)
+def test_providers_from_the_environment(
+    environment: dict[str, str], expected: list[tuple[str, str, str | None]]
+) -> None:
+    """The usual variables, and nothing else."""
+    found = providers_from_environment(environment)
+    assert [(p.name, p.api_key, p.base_url) for p in found] == expected
+
+
+def test_no_provider_names_the_variables() -> None:
+    """The remedy is in the message."""
+    with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY") as caught:
+        providers_from_environment({"ANTHROPIC_API_KEY": ""})
+    assert "MERGEWARD_MODEL_BASE_URL" in str(caught.value)

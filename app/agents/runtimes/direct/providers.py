@@ -93,6 +93,10 @@ class Connections:
     def wire(self, ref: ModelRef) -> WireFormat:
         return self._providers[ref.provider].wire
 
+    def wires(self) -> frozenset[WireFormat]:
+        """The wire formats of all configured providers."""
+        return frozenset(provider.wire for provider in self._providers.values())
+
     def secrets(self) -> tuple[str, ...]:
         """The keys, for removing them from provider messages. Never for anything else."""
         return tuple(p.api_key for p in self._providers.values() if len(p.api_key) >= 8)

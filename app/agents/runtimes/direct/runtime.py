@@ -19,14 +19,17 @@ from app.agents.port import (
     ignore_events,
 )
 from app.agents.runtimes.direct.conversation import Conversation
-from app.agents.runtimes.direct.providers import Connections, ProviderSettings
+from app.agents.runtimes.direct.providers import Connections, ProviderSettings, WireFormat
 from app.agents.runtimes.direct.session import Session, Surroundings
 from app.domain.runs import Usage
 
 if TYPE_CHECKING:
     import httpx2
 
-_HEAVY = ("pydantic_ai.direct", "pydantic_ai.models.anthropic", "pydantic_ai.models.openai")
+_LIBRARIES = {
+    WireFormat.ANTHROPIC: "pydantic_ai.models.anthropic",
+    WireFormat.OPENAI: "pydantic_ai.models.openai",
+}
 
 
 class DirectRuntime:
@@ -50,9 +53,13 @@ class DirectRuntime:
         models = tuple(m for m in within_family(task.models) if self._connections.knows(m))
         if not models:
             return _no_model(task)
-        await warm()
+        await self.warm()
         talk = Conversation(self._connections, task)
         return await Session(task, models, talk, on_event, self._around).run()
+
+    async def warm(self) -> None:
+        """Load what the configured providers need, before the first run has to."""
+        await warm(self._connections.wires())
 
     async def aclose(self) -> None:
         await self._connections.aclose()
@@ -64,14 +71,15 @@ class DirectRuntime:
         await self.aclose()
 
 
-async def warm() -> None:
+async def warm(wires: Iterable[WireFormat] = (WireFormat.ANTHROPIC,)) -> None:
     """Load the model libraries (seconds when cold) in a thread, so that the loop can go on."""
-    if any(name not in sys.modules for name in _HEAVY):
-        await asyncio.to_thread(_load)
+    names = ["pydantic_ai.direct", *(_LIBRARIES[wire] for wire in sorted(wires))]
+    if any(name not in sys.modules for name in names):
+        await asyncio.to_thread(_load, names)
 
 
-def _load() -> None:
-    for name in _HEAVY:
+def _load(names: Iterable[str]) -> None:
+    for name in names:
         importlib.import_module(name)
 
 
