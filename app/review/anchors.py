@@ -8,13 +8,15 @@ the same wherever it stands.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.domain.diff import Diff, Hunk
+from app.domain.diff import Diff, FileChange, FileStatus, Hunk, LineKind
 from app.domain.effects import Side
 from app.domain.findings import Location
 
-_FENCE = re.compile(r"^\s{0,3}(`{3,})", re.MULTILINE)
+_SHORTEST_QUOTE = 4
+_SPAN = re.compile(r"`+([^`\n]+)`+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +29,59 @@ class Anchor:
     start_line: int | None = None
 
 
-def anchor(location: Location, diff: Diff) -> Anchor | None:
+def anchor(location: Location, diff: Diff, quote: str = "") -> Anchor | None:
     """The anchor of a finding, None if it must stand in the body.
 
     A range that only partly lies in a hunk is cut to it; one that touches no hunk has no anchor.
-    Lines of a deleted file are anchored on the left.
+    Lines of a deleted file are anchored on the left. `quote` is text that may hold the code in
+    question (a finding's evidence): it tells an old number from a new one, and finds the line
+    where the number leads nowhere.
     """
     change = diff.file(location.path) if location.path is not None else None
-    if change is None or location.start_line is None:
+    lines = _lines_of(location)
+    if change is None or lines is None:
         return None
-    start = location.start_line
-    end = max(start, location.end_line or start)
+    quotes = _quotes(quote)
+    if quotes and not _right_fits(change, lines, quotes):
+        old = _left_quoted(change, lines, quotes)
+        if old is not None:
+            return Anchor(change.path, old, Side.LEFT)
     for hunk in change.hunks:
-        found = _in_hunk(change.path, hunk, start, end)
+        found = _in_hunk(change.path, hunk, *lines)
         if found is not None:
             return found
-    return None
+    return _where_quoted(change, quotes)
+
+
+def settle(
+    location: Location, diff: Diff, *, line_count: int | None = None, quote: str = ""
+) -> Location:
+    """The location with lines that exist, to be stored and shown.
+
+    Lines beyond `line_count` (of the file after the change; None: not known) are replaced by the
+    one line of the diff that `quote` names, or dropped. A reversed range is put in order.
+    """
+    lines = _lines_of(location)
+    if lines is None:
+        return Location(location.path)
+    if line_count is None or lines[0] <= line_count:
+        return Location(location.path, lines[0], min(lines[1], line_count or lines[1]))
+    place = anchor(location, diff, quote)
+    if place is None or place.side is Side.LEFT:
+        return Location(location.path)
+    return Location(location.path, place.start_line or place.line, place.line)
+
+
+def is_exact(place: Anchor, location: Location) -> bool:
+    """Whether the anchor covers exactly the finding's lines: only then a suggestion fits there."""
+    covered = (place.start_line or place.line, place.line)
+    return place.side is Side.RIGHT and covered == _lines_of(location)
+
+
+def _lines_of(location: Location) -> tuple[int, int] | None:
+    """First and last line, in this order; numbers below 1 are none."""
+    given = [n for n in (location.start_line, location.end_line) if n is not None and n > 0]
+    return (min(given), max(given)) if given else None
 
 
 def _in_hunk(path: str, hunk: Hunk, start: int, end: int) -> Anchor | None:
@@ -58,21 +97,44 @@ def _in_hunk(path: str, hunk: Hunk, start: int, end: int) -> Anchor | None:
     return Anchor(path, lines[-1], Side.LEFT, lines[0] if lines[0] < lines[-1] else None)
 
 
-def is_exact(place: Anchor, location: Location) -> bool:
-    """Whether the anchor covers exactly the finding's lines: only then a suggestion fits there."""
-    start = location.start_line
-    end = location.end_line or start
-    return place.side is Side.RIGHT and (place.start_line or place.line, place.line) == (start, end)
+def _quotes(text: str) -> frozenset[str]:
+    """Pieces of a text that may be code: its lines and what stands in back-ticks."""
+    pieces = {line.strip().strip("`").strip() for line in text[:8000].split("\n")}
+    pieces |= {match[1].strip() for match in _SPAN.finditer(text[:8000])}
+    return frozenset(piece for piece in pieces if len(piece) >= _SHORTEST_QUOTE)
 
 
-def suggestion_block(suggestion: str | None) -> str:
-    """The replacement as GitHub's suggestion block, "" for none.
+def _is_quoted(text: str, quotes: frozenset[str]) -> bool:
+    return any(quote in text for quote in quotes)
 
-    The fence is longer than any fence inside, so the code can't end the block.
-    """
-    if suggestion is None:
-        return ""
-    code = suggestion.replace("\r\n", "\n").removesuffix("\n")
-    longest = max((len(match[1]) for match in _FENCE.finditer(code)), default=2)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}suggestion\n{code}\n{fence}" if code else f"{fence}suggestion\n{fence}"
+
+def _right_fits(change: FileChange, lines: tuple[int, int], quotes: frozenset[str]) -> bool:
+    return any(
+        item.new is not None and lines[0] <= item.new <= lines[1] and _is_quoted(item.text, quotes)
+        for hunk in change.hunks
+        for item in hunk.lines
+    )
+
+
+def _left_quoted(change: FileChange, lines: tuple[int, int], quotes: frozenset[str]) -> int | None:
+    """The one removed line in the range by old numbers that is quoted."""
+    found = [
+        item.old
+        for hunk in change.hunks
+        for item in hunk.lines
+        if item.kind is LineKind.REMOVED and item.old is not None
+        if lines[0] <= item.old <= lines[1] and _is_quoted(item.text, quotes)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _where_quoted(change: FileChange, quotes: frozenset[str]) -> Anchor | None:
+    """The only line of the file's diff that a quote names, on the new side if it is there."""
+    if not quotes:
+        return None
+    quoted = [item for hunk in change.hunks for item in hunk.lines if _is_quoted(item.text, quotes)]
+    right = [item.new for item in quoted if item.new is not None]
+    if right:
+        return Anchor(change.path, right[0]) if len(right) == 1 else None
+    left = [item.old for item in quoted if item.old is not None]
+    return Anchor(change.path, left[0], Side.LEFT) if len(left) == 1 else None

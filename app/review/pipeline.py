@@ -30,6 +30,7 @@ from app.review.record import (
     end_run,
     escalate_unavailable,
     finding_comments,
+    keep_check,
     note_admission,
     open_run,
     store_round,
@@ -234,7 +235,8 @@ async def _announce(job: JobContext, forge: Forge, facts: ReviewFacts, run_id: i
     if facts.policy.policy.mode is Mode.LIVE:
         again = job.attempt > 1
         check = starting_check(run_id, facts.pull_request.head_sha)
-        await forge.ensure_check_run(facts.repo, check, maybe_published=again)
+        receipt = await forge.ensure_check_run(facts.repo, check, maybe_published=again)
+        await keep_check(job, run_id, receipt.check_run_id)
 
 
 async def _nothing_left(

@@ -377,6 +377,13 @@ async def escalate_unavailable(job: JobContext, facts: ReviewFacts, run_id: int)
         await _follow(session, job, run, decision, now)
 
 
+async def keep_check(job: JobContext, run_id: int, check_run_id: int) -> None:
+    """Remember the run's check on GitHub, so that it is updated and not looked for."""
+    async with job.store.write() as session:
+        run = await session.get_one(ReviewRun, run_id)
+        run.check_run_id = check_run_id
+
+
 async def finding_comments(job: JobContext, pull_request_id: int) -> dict[str, int]:
     """The first comment of each finding's thread on GitHub, by short id."""
     statement = (

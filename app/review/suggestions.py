@@ -1,0 +1,91 @@
+"""Replacement code as GitHub's suggestion block: only where one click leaves the file right. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from app.agents.sanitise import outgoing
+from app.domain.diff import FileChange
+from app.domain.findings import Location
+from app.review.anchors import Anchor, is_exact
+
+_RUN = re.compile(r"`+")
+_NEIGHBOURS = 50
+
+
+def suggestion_at(
+    place: Anchor, location: Location, change: FileChange, suggestion: str | None
+) -> str:
+    """The block for a comment at `place`, "" when applying it would not do what was meant.
+
+    There is none where the anchor is not the finding's exact range, where the replacement repeats
+    the lines around that range (they would be there twice), or where its indentation is in doubt.
+    Code that lost all its indentation gets that of the first line it replaces that is not blank.
+    """
+    if suggestion is None or not is_exact(place, location):
+        return ""
+    first = place.start_line or place.line
+    replaced = [change.text_at(number) or "" for number in range(first, place.line + 1)]
+    code = _lines(suggestion)
+    if _repeats_neighbours(code, change, first, place.line):
+        return ""
+    fitted = _indented(code, replaced)
+    return (
+        suggestion_block("\n".join(fitted) + "\n" if fitted else "") if fitted is not None else ""
+    )
+
+
+def suggestion_block(suggestion: str | None) -> str:
+    """The replacement as GitHub's suggestion block, "" for none; an empty one deletes the lines.
+
+    The fence is longer than any run of back-ticks inside, so the code can't end the block. Code
+    that may not be posted letter by letter (it holds a credential, invisible characters, a marker
+    of ours) gets no block, since what is applied must be what was meant.
+    """
+    if suggestion is None:
+        return ""
+    code = suggestion.replace("\r\n", "\n")
+    code = code if not code or code.endswith("\n") else f"{code}\n"
+    longest = max((len(run) for run in _RUN.findall(code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    block = f"{fence}suggestion\n{code}{fence}"
+    return block if outgoing(block) == block else ""
+
+
+def _lines(code: str) -> list[str]:
+    code = code.replace("\r\n", "\n").removesuffix("\n")
+    return code.split("\n") if code else []
+
+
+def _repeats_neighbours(code: Sequence[str], change: FileChange, first: int, last: int) -> bool:
+    """Whether the replacement ends with the lines after the range or begins with those before."""
+    most = min(len(code), _NEIGHBOURS)
+    after = [change.text_at(last + n) for n in range(1, most + 1)]
+    before = [change.text_at(first - n) for n in range(1, most + 1)]
+    return any(
+        _same(code[-n:], after[:n]) or _same(code[:n], before[:n][::-1]) for n in range(1, most + 1)
+    )
+
+
+def _same(code: Sequence[str], there: Sequence[str | None]) -> bool:
+    """Equal and saying something: a closing bracket may well stand twice."""
+    plain = [line.strip() for line in code]
+    return plain == [None if line is None else line.strip() for line in there] and any(
+        char.isalnum() for line in plain for char in line
+    )
+
+
+def _indented(code: list[str], replaced: Sequence[str]) -> list[str] | None:
+    """The code with the indentation it is to have; None when that can't be known."""
+    old = [_indent(line) for line in replaced if line.strip()]
+    new = [_indent(line) for line in code if line.strip()]
+    if not old or not new or new[0] or not all(old):
+        return code
+    if any(new):  # is the rest counted from its first line, or from the left edge?
+        return None
+    return [f"{old[0]}{line}" if line.strip() else line for line in code]
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
