@@ -2,7 +2,7 @@
 
 Models forget to escape code, forget closing tags, and stop in the middle. Only tags that the
 grammar names are tags; everything else is text, letter by letter. There are no entities but the
-five that XML predefines, no declarations, and nothing is fetched or expanded. Linear in the text.
+five that XML predefines and character numbers, no declarations, and nothing is fetched or expanded. Linear in the text.
 """
 
 from __future__ import annotations
@@ -268,8 +268,8 @@ def _attributes(text: str) -> Mapping[str, str]:
 
 
 _CDATA_OPEN, _CDATA_CLOSE = "<![CDATA[", "]]>"
-_ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#39|#34);")
-_CHARACTERS = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'", "#39": "'", "#34": '"'}
+_ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});")
+_CHARACTERS = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 _BARE = re.compile(r"<|&(?!(?:lt|gt|amp|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});)")
 
 
@@ -295,4 +295,15 @@ def _decode_plain(raw: str) -> str:
 
 
 def _unescape(text: str) -> str:
-    return _ENTITY.sub(lambda match: _CHARACTERS[match.group(1)], text)
+    return _ENTITY.sub(_character, text)
+
+
+def _character(match: re.Match[str]) -> str:
+    """The character of a predefined entity or of a number; what XML has no character for stays."""
+    name = match[1]
+    if not name.startswith("#"):
+        return _CHARACTERS[name]
+    digits = name[1:]
+    number = int(f"0{digits}", 16) if digits.startswith("x") else int(digits)
+    allowed = number in (9, 10, 13) or 32 <= number < 0xD800 or 0xE000 <= number <= 0x10FFFF
+    return chr(number) if allowed else match[0]
