@@ -2,7 +2,8 @@
 
 Models forget to escape code, forget closing tags, and stop in the middle. Only tags that the
 grammar names are tags; everything else is text, letter by letter. There are no entities but the
-five that XML predefines and character numbers, no declarations, and nothing is fetched or expanded. Linear in the text.
+five that XML predefines and character numbers, no declarations, and nothing is fetched or expanded.
+Linear in the text.
 """
 
 from __future__ import annotations
