@@ -17,16 +17,23 @@ NOBODY = "0" * 40
 # Diffs and answers kept in memory; beyond that the memory starts anew.
 MAX_REMEMBERED = 2048
 _SHA = re.compile(r"[0-9a-f]{40}")
-_CONFIG: Mapping[str, str] = {
-    "uploadpack.allowFilter": "true",
-    "uploadpack.allowAnySHA1InWant": "true",
-    "uploadpack.allowReachableSHA1InWant": "true",
-    "http.receivepack": "true",
-    "receive.hideRefs": "refs/pull",
-    "core.logAllRefUpdates": "false",
-    "gc.auto": "0",
-    "receive.autogc": "false",
-}
+_CONFIG = """\
+[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = true
+\tlogAllRefUpdates = false
+[uploadpack]
+\tallowFilter = true
+\tallowAnySHA1InWant = true
+[http]
+\treceivepack = true
+[receive]
+\thideRefs = refs/pull
+\tautogc = false
+[gc]
+\tauto = 0
+"""
 
 
 class GitError(Exception):
@@ -106,22 +113,20 @@ class GitStore:
     async def text(self, path: Path, *args: str, allowed: tuple[int, ...] = (0,)) -> str:
         return (await self.run(path, *args, allowed=allowed)).decode("utf-8", "replace").strip()
 
-    async def create(self, owner: str, name: str, default_branch: str, hook: str) -> Path:
+    def create(self, owner: str, name: str, default_branch: str, hook: str) -> Path:
         """A new bare repository `root/owner/name.git` with `hook` as its update hook."""
         path = self.root / owner / f"{name}.git"
-        path.mkdir(parents=True)
-        await self.run(
-            path, "init", "--quiet", "--bare", "--template=", f"--initial-branch={default_branch}"
-        )
-        lines = [f"\t{key.split('.')[1]} = {value}" for key, value in _CONFIG.items()]
-        sections = [f"[{key.split('.')[0]}]" for key in _CONFIG]
-        pairs = (f"{s}\n{line}\n" for s, line in zip(sections, lines, strict=True))
-        with (path / "config").open("a", encoding="utf-8") as config:
-            config.write("".join(pairs))
-        hook_file = path / "hooks" / "update"
-        hook_file.parent.mkdir(exist_ok=True)
-        hook_file.write_text(hook, encoding="utf-8")
-        hook_file.chmod(0o755)
+        # The files of `git init --bare`, without the process and its templates.
+        for directory in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "hooks"):
+            (path / directory).mkdir(parents=True)
+        files = {
+            "HEAD": f"ref: refs/heads/{default_branch}\n",
+            "config": _CONFIG,
+            "hooks/update": hook,
+        }
+        for file, text in files.items():
+            (path / file).write_text(text, encoding="utf-8")
+        (path / "hooks/update").chmod(0o755)
         return path
 
     async def resolve(self, path: Path, revision: str) -> str | None:

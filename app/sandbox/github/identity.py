@@ -77,7 +77,7 @@ def register_app(world: World, config: AppConfig) -> App:
         name=config.name or config.slug,
         client_id=config.client_id or f"Iv23li{config.id:014d}",
         private_key=pem,
-        public_key=_public_key(pem),
+        public_key=loaded_key(pem).public_key(),
         permissions=dict(config.permissions),
         events=config.events,
         owner=world.ensure_account(config.owner, Kind.ORGANIZATION),
@@ -92,12 +92,12 @@ def register_app(world: World, config: AppConfig) -> App:
 
 
 @cache
-def _public_key(pem: str) -> rsa.RSAPublicKey:
-    """The public half; loading checks the primes, which takes 50 ms."""
+def loaded_key(pem: str) -> rsa.RSAPrivateKey:
+    """The key of a PEM, kept: loading checks the primes, which takes 50 ms."""
     private = serialization.load_pem_private_key(pem.encode(), None)
     if not isinstance(private, rsa.RSAPrivateKey):
         raise TypeError("the private key of a GitHub App must be an RSA key")
-    return private.public_key()
+    return private
 
 
 @cache

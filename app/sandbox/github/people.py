@@ -67,7 +67,7 @@ class People:
         account = world.ensure_account(owner, Kind.ORGANIZATION)
         if world.repository(f"{owner}/{name}") is not None:
             raise ValueError(f"the sandbox already has a repository {owner}/{name}")
-        path = await self.hub.git.create(account.login, name, default_branch, UPDATE_HOOK)
+        path = self.hub.git.create(account.login, name, default_branch, UPDATE_HOOK)
         now = world.now()
         repository = Repository(
             world.next_id(), account, name, path, default_branch, private, now, now
@@ -82,9 +82,7 @@ class People:
         """A person's fork; Apps of the parent are not installed on it."""
         source = self.repository(repository)
         owner = self.user(login)
-        path = await self.hub.git.create(
-            owner.login, source.name, source.default_branch, UPDATE_HOOK
-        )
+        path = self.hub.git.create(owner.login, source.name, source.default_branch, UPDATE_HOOK)
         refs = "+refs/heads/*:refs/heads/*"
         await self.hub.git.run(path, "fetch", "--quiet", str(source.path), refs)
         world, now = self.hub.world, self.hub.world.now()

@@ -42,7 +42,7 @@ from app.sandbox.github.events import Events
 from app.sandbox.github.gitstore import GitStore
 from app.sandbox.github.hooks import Delivery, Hooks
 from app.sandbox.github.hub import Hub
-from app.sandbox.github.identity import Identity, register_app
+from app.sandbox.github.identity import Identity, loaded_key, register_app
 from app.sandbox.github.limits import Faults, Limits
 from app.sandbox.github.people import People
 from app.sandbox.github.render import Renderer
@@ -213,7 +213,7 @@ class GitHubDouble(People):
         """An App JWT valid for nine minutes, as the App itself would sign it."""
         app, now = self.app(slug), int(time.time())
         claims = {"iat": now - 60, "exp": now + 540, "iss": str(app.id)}
-        return jwt.encode(claims, app.private_key, algorithm="RS256")
+        return jwt.encode(claims, loaded_key(app.private_key), algorithm="RS256")
 
     def token(
         self, slug: str, repository: str, permissions: Mapping[str, str] | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
 from tests.sandbox.github.stage import Receiver, Stage, receiving, staged
 
@@ -12,6 +13,20 @@ from tests.sandbox.github.stage import Receiver, Stage, receiving, staged
 @pytest.fixture
 async def stage() -> AsyncIterator[Stage]:
     """The cast without webhooks."""
+    async with staged() as made:
+        yield made
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared() -> AsyncIterator[Stage]:
+    """One cast for all tests of refusals: they leave it as it was."""
+    async with staged() as made:
+        yield made
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def battered() -> AsyncIterator[Stage]:
+    """One cast for requests of odd shapes, some of which are accepted."""
     async with staged() as made:
         yield made
 

@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from app.sandbox.github import FIXER_PERMISSIONS, AppConfig, DoubleConfig, GitHubDouble
 
+# For tests on the session's common cast, whose event loop they must share.
+SHARED = pytest.mark.asyncio(loop_scope="session")
 REPO = "acme/shop"
 REPO_PATH = f"/repos/{REPO}"
 PULL_PATH = f"{REPO_PATH}/pulls/1"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.github.stage import REPO, REPO_PATH, Stage
+from tests.sandbox.github.stage import REPO, REPO_PATH, SHARED, Stage
 
 RUNS = f"{REPO_PATH}/check-runs"
 
@@ -54,10 +54,11 @@ LIMITS: list[tuple[str, dict[str, Any], bool]] = [
 ]
 
 
+@SHARED
 @pytest.mark.parametrize(("body", "good"), [x[1:] for x in LIMITS], ids=[x[0] for x in LIMITS])
-async def test_check_run_limits(stage: Stage, body: dict[str, Any], good: bool) -> None:
+async def test_check_run_limits(shared: Stage, body: dict[str, Any], good: bool) -> None:
     """GitHub's limits on check runs, at the edge and beyond it."""
-    answer = await stage.call("POST", RUNS, {"name": "ward", "head_sha": stage.head, **body})
+    answer = await shared.call("POST", RUNS, {"name": "ward", "head_sha": shared.head, **body})
     assert answer.status_code == (201 if good else 422)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from app.sandbox.github import AppConfig, DoubleConfig, GitHubDouble
 from app.sandbox.github.control import ACTS
-from tests.sandbox.github.stage import PULL_PATH, REPO, REPO_PATH, Stage, staged
+from tests.sandbox.github.stage import PULL_PATH, REPO, REPO_PATH, SHARED, Stage, staged
 
 
 async def _act(stage: Stage, act: str, **arguments: object) -> dict[str, object]:
@@ -78,14 +78,15 @@ WRONG: list[tuple[str, str, dict[str, object], int]] = [
 ]
 
 
+@SHARED
 @pytest.mark.parametrize(
     ("act", "arguments", "status"), [w[1:] for w in WRONG], ids=[w[0] for w in WRONG]
 )
 async def test_wrong_acts(
-    stage: Stage, act: str, arguments: dict[str, object], status: int
+    shared: Stage, act: str, arguments: dict[str, object], status: int
 ) -> None:
     """Mistakes are answered with a reason."""
-    answer = await _act(stage, act, **arguments)
+    answer = await _act(shared, act, **arguments)
     assert answer["status"] == status
     assert answer["message"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.github.stage import REPO, Stage
+from tests.sandbox.github.stage import REPO, SHARED, Stage
 
 THREADS = """
 query($first: Int = 50, $after: String) {
@@ -153,12 +153,13 @@ ERRORS: list[tuple[str, str, str, str]] = [
 ]
 
 
+@SHARED
 @pytest.mark.parametrize(
     ("query", "kind", "message"), [e[1:] for e in ERRORS], ids=[e[0] for e in ERRORS]
 )
-async def test_errors(stage: Stage, query: str, kind: str, message: str) -> None:
+async def test_errors(shared: Stage, query: str, kind: str, message: str) -> None:
     """Errors come with status 200, GitHub's type and words."""
-    error = (await _ask(stage, query))["errors"][0]
+    error = (await _ask(shared, query))["errors"][0]
     assert (error["type"], error["message"]) == (kind, message)
 
 
@@ -195,7 +196,8 @@ async def test_anonymous(stage: Stage) -> None:
     assert (await stage.call("POST", "/graphql", {"query": "{}"}, who=None)).status_code == 401
 
 
+@SHARED
 @pytest.mark.parametrize("body", [{}, {"query": 1}], ids=["none", "number"])
-async def test_no_query(stage: Stage, body: dict[str, Any]) -> None:
+async def test_no_query(shared: Stage, body: dict[str, Any]) -> None:
     """A request without a query is refused before GraphQL."""
-    assert (await stage.call("POST", "/graphql", body)).status_code in {400, 422}
+    assert (await shared.call("POST", "/graphql", body)).status_code in {400, 422}

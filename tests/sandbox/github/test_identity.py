@@ -11,7 +11,7 @@ import jwt
 import pytest
 
 from app.sandbox.github import AppConfig, DoubleConfig
-from tests.sandbox.github.stage import PULL_PATH, REPO, REPO_PATH, Stage, staged
+from tests.sandbox.github.stage import PULL_PATH, REPO, REPO_PATH, SHARED, Stage, staged
 
 _EXP = "'Expiration time' claim ('exp') must be a numeric value"
 
@@ -26,18 +26,19 @@ CLAIMS: list[tuple[str, dict[str, Any], int, str]] = [
 ]
 
 
+@SHARED
 @pytest.mark.parametrize(
     ("claims", "status", "message"), [c[1:] for c in CLAIMS], ids=[c[0] for c in CLAIMS]
 )
-async def test_app_jwt(stage: Stage, claims: dict[str, Any], status: int, message: str) -> None:
+async def test_app_jwt(shared: Stage, claims: dict[str, Any], status: int, message: str) -> None:
     """`iss` is an id or client id; `exp` lies in the future, by ten minutes at most."""
     now = int(time.time())
     made = {"iat": now - 60, "exp": now + 540, "iss": "101"} | {
         name: now + value if isinstance(value, int) else value for name, value in claims.items()
     }
     made = {name: value for name, value in made.items() if value is not None}
-    token = jwt.encode(made, stage.gh.app("ward").private_key, algorithm="RS256")
-    answer = await stage.http.get("/app", headers={"Authorization": f"Bearer {token}"})
+    token = jwt.encode(made, shared.gh.app("ward").private_key, algorithm="RS256")
+    answer = await shared.http.get("/app", headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == status
     assert message in answer.text
 
@@ -61,15 +62,16 @@ HEADERS: list[tuple[str, str | None, str, int, str]] = [
 ]
 
 
+@SHARED
 @pytest.mark.parametrize(
     ("header", "path", "status", "message"), [h[1:] for h in HEADERS], ids=[h[0] for h in HEADERS]
 )
 async def test_bad_credentials(
-    stage: Stage, header: str | None, path: str, status: int, message: str
+    shared: Stage, header: str | None, path: str, status: int, message: str
 ) -> None:
     """Bad credentials are 401, in GitHub's words."""
     headers = {"Authorization": header} if header else {}
-    answer = await stage.http.get(path, headers=headers)
+    answer = await shared.http.get(path, headers=headers)
     assert (answer.status_code, answer.json()["message"]) == (status, message)
 
 
@@ -116,10 +118,11 @@ MINTS: list[tuple[str, object, str]] = [
 ]
 
 
+@SHARED
 @pytest.mark.parametrize(("body", "message"), [m[1:] for m in MINTS], ids=[m[0] for m in MINTS])
-async def test_minting_refused(stage: Stage, body: object, message: str) -> None:
+async def test_minting_refused(shared: Stage, body: object, message: str) -> None:
     """Asking for more than the installation has is 422."""
-    answer = await _mint(stage, body)
+    answer = await _mint(shared, body)
     assert answer.status_code == 422
     assert message in answer.json()["message"]
 
@@ -174,16 +177,17 @@ FORBIDDEN = [
 ]
 
 
+@SHARED
 @pytest.mark.parametrize(
     ("method", "path", "body", "accepted"),
     [f[1:] for f in FORBIDDEN],
     ids=[f[0] for f in FORBIDDEN],
 )
 async def test_missing_permission(
-    stage: Stage, method: str, path: str, body: object, accepted: str
+    shared: Stage, method: str, path: str, body: object, accepted: str
 ) -> None:
     """403 with the permissions that would have done."""
-    answer = await stage.call(method, path, body, permissions={})
+    answer = await shared.call(method, path, body, permissions={})
     assert answer.status_code == 403
     assert answer.json()["message"] == "Resource not accessible by integration"
     assert answer.headers["x-accepted-github-permissions"] == accepted

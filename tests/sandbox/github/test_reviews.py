@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from app.sandbox.github import ApiError
-from tests.sandbox.github.stage import BASE_FILE, HEAD_FILE, PULL_PATH, REPO, REPO_PATH, Stage
+from tests.sandbox.github.stage import (
+    BASE_FILE,
+    HEAD_FILE,
+    PULL_PATH,
+    REPO,
+    REPO_PATH,
+    SHARED,
+    Stage,
+)
 
 _BLANK = "Pull request review thread diff hunk can't be blank"
 
@@ -84,26 +92,30 @@ REFUSED: list[tuple[str, str, dict[str, Any], object]] = [
 ]
 
 
+@SHARED
 @pytest.mark.parametrize(
     ("who", "body", "errors"), [r[1:] for r in REFUSED], ids=[r[0] for r in REFUSED]
 )
-async def test_review_refused(stage: Stage, who: str, body: dict[str, Any], errors: object) -> None:
+async def test_review_refused(
+    shared: Stage, who: str, body: dict[str, Any], errors: object
+) -> None:
     """422 in GitHub's words, and nothing of the review remains."""
-    answer = await stage.review(who, **body)
+    answer = await shared.review(who, **body)
     assert answer.status_code == 422
     assert answer.json()["errors"] == errors
-    assert stage.gh.pull(REPO, 1).reviews == ()
-    assert stage.gh.pull(REPO, 1).threads == ()
+    assert shared.gh.pull(REPO, 1).reviews == ()
+    assert shared.gh.pull(REPO, 1).threads == ()
 
 
+@SHARED
 @pytest.mark.parametrize(
     "body",
     [{"event": "MAYBE"}, {"comments": "x"}, {"comments": [{"path": "a.py"}]}, {"body": 1}],
     ids=["event", "comments", "comment", "body"],
 )
-async def test_review_of_the_wrong_shape(stage: Stage, body: dict[str, Any]) -> None:
+async def test_review_of_the_wrong_shape(shared: Stage, body: dict[str, Any]) -> None:
     """Bodies outside the schema are 422 `Invalid request.`"""
-    answer = await stage.review(**body)
+    answer = await shared.review(**body)
     assert answer.status_code == 422
     assert answer.json()["message"].startswith("Invalid request.")
 

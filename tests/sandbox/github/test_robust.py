@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.github.stage import PULL_PATH, REPO_PATH, Stage
+from tests.sandbox.github.stage import PULL_PATH, REPO_PATH, SHARED, Stage
 
 GOOD_COMMENT = {"path": "a.py", "line": 3, "side": "RIGHT", "body": "x"}
 NOTE = {
@@ -66,31 +66,34 @@ def _variants(body: dict[str, Any]) -> list[Any]:
     return made
 
 
+@SHARED
 @pytest.mark.parametrize(
     ("method", "path", "body"), BODIES, ids=[f"{b[0]} {b[1]} {n}" for n, b in enumerate(BODIES)]
 )
-async def test_odd_bodies(stage: Stage, method: str, path: str, body: dict[str, Any]) -> None:
+async def test_odd_bodies(battered: Stage, method: str, path: str, body: dict[str, Any]) -> None:
     """Whatever a member holds, the answer is GitHub's JSON and no 500."""
-    found = await stage.call("GET", f"{REPO_PATH}/installation", who="jwt:ward")
+    found = await battered.call("GET", f"{REPO_PATH}/installation", who="jwt:ward")
     who = "jwt:ward" if path.startswith("/app/") else "ward"
     where = path.format(installation=found.json()["id"])
     for variant in _variants(body):
-        answer = await stage.call(method, where, variant, who=who)
+        answer = await battered.call(method, where, variant, who=who)
         assert answer.status_code < 500, variant
         assert isinstance(answer.json(), dict | list)
 
 
+@SHARED
 @pytest.mark.parametrize(
     "query",
     ["per_page=x", "per_page=-1", "page=0", "page=99", "cursor=x", "per_page=" + "9" * 5000],
 )
-async def test_odd_pages(stage: Stage, query: str) -> None:
+async def test_odd_pages(battered: Stage, query: str) -> None:
     """Odd page numbers fall back to what is possible."""
     for path, who in ((f"{REPO_PATH}/pulls", "ward"), ("/app/hook/deliveries", "jwt:ward")):
-        answer = await stage.call("GET", f"{path}?{query}", who=who)
+        answer = await battered.call("GET", f"{path}?{query}", who=who)
         assert answer.status_code == 200
 
 
+@SHARED
 @pytest.mark.parametrize(
     "path",
     [
@@ -105,7 +108,7 @@ async def test_odd_pages(stage: Stage, query: str) -> None:
         "/repos/..%2Facme/shop",
     ],
 )
-async def test_odd_names(stage: Stage, path: str) -> None:
+async def test_odd_names(battered: Stage, path: str) -> None:
     """Names that look like options, paths or expressions are names nobody has."""
-    answer = await stage.call("GET", path)
+    answer = await battered.call("GET", path)
     assert answer.status_code in {404, 422}
