@@ -17,7 +17,7 @@ GitHubId = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
 class AccountPart(_Part):
@@ -138,11 +138,12 @@ MODELS: dict[str, type[Event]] = {
     "pull_request_review": Event,
     "pull_request_review_comment": Event,
     "pull_request_review_thread": Event,
+    "check_suite": Event,
     "merge_group": Event,
     "push": Event,
     "ping": Event,
 }
-"""The events we know by name; of the last six we read nothing yet."""
+"""The events we know by name; of the last seven we read nothing yet."""
 
 
 class UnreadableEvent(Exception):

@@ -319,6 +319,7 @@ _TABLE: dict[str, Callable[[Any, RoutingFacts], Route]] = {
     "pull_request_review": _unused_event,
     "pull_request_review_comment": _unused_event,
     "pull_request_review_thread": _unused_event,
+    "check_suite": _unused_event,
     "merge_group": _unused_event,
     "push": _unused_event,
     "ping": _ping,

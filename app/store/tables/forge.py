@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import ClassVar
 
 from sqlalchemy import UniqueConstraint
-from sqlmodel import SQLModel
 
 from app.domain.jobs import AppRole
 from app.domain.pull_request import AccountKind, PullRequestState
 from app.store.tables.columns import (
+    Table,
     count,
     flag,
     github_id,
@@ -23,7 +23,7 @@ from app.store.tables.columns import (
 )
 
 
-class Installation(SQLModel, table=True):
+class Installation(Table, table=True):
     """One of our Apps installed on one account. `id` is GitHub's installation id."""
 
     __tablename__ = "installations"
@@ -39,7 +39,7 @@ class Installation(SQLModel, table=True):
     updated_at: datetime = moment()
 
 
-class Repository(SQLModel, table=True):
+class Repository(Table, table=True):
     """One repository. `id` is GitHub's; owner and name follow renames.
 
     `fixer_installation_id` is the fixer App's installation on it, once seen; it has no foreign key
@@ -65,7 +65,7 @@ class Repository(SQLModel, table=True):
         return f"{self.owner}/{self.name}"
 
 
-class PullRequestRow(SQLModel, table=True):
+class PullRequestRow(Table, table=True):
     """One pull request. `forge_updated_at` guards against late events (`store.commands`).
 
     `bot_signal` is the one signal that made `is_bot` true. `machine_rounds` counts machine-caused

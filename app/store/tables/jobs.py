@@ -7,10 +7,11 @@ from typing import Any
 
 from sqlalchemy import Index, LargeBinary, UniqueConstraint
 from sqlalchemy import text as sql
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
 from app.domain.jobs import AppRole, JobKind, JobState
 from app.store.tables.columns import (
+    Table,
     count,
     integer,
     json_list,
@@ -27,7 +28,7 @@ LIVE = sql("state IN ('queued', 'running')")
 RUNNING = sql("state = 'running'")
 
 
-class DeliveryRow(SQLModel, table=True):
+class DeliveryRow(Table, table=True):
     """One webhook delivery, as its raw bytes. GitHub repeats a delivery under the same `guid`.
 
     `ignored_reason` is set if it asked for no work. `body` ages out before the row does.
@@ -47,7 +48,7 @@ class DeliveryRow(SQLModel, table=True):
     received_at: datetime = moment(index=True)
 
 
-class Job(SQLModel, table=True):
+class Job(Table, table=True):
     """One job. See `app.jobs.ledger` for what may happen to it.
 
     `key` is unique while the job is live. `subject` groups the jobs about one thing (to supersede
@@ -94,7 +95,7 @@ class Job(SQLModel, table=True):
     finished_at: datetime | None = moment(optional=True)
 
 
-class JobStep(SQLModel, table=True):
+class JobStep(Table, table=True):
     """The result of one step of one job, recorded so that a restart continues after it."""
 
     __tablename__ = "job_steps"
@@ -107,7 +108,7 @@ class JobStep(SQLModel, table=True):
     recorded_at: datetime = moment()
 
 
-class DecisionRow(SQLModel, table=True):
+class DecisionRow(Table, table=True):
     """One decision with everything that explains it: reason code, values compared, trace.
 
     `kind` says which question was asked (`review_start`, `handoff`, `verdict`, …); the ids say of

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Index, UniqueConstraint
-from sqlmodel import SQLModel
 
 from app.domain.runs import AgentName, RunState, Tier, Trigger
 from app.domain.tasks import PublicationState, ReviewerState
 from app.store.tables.columns import (
+    Table,
     UsageColumns,
     count,
     flag,
@@ -89,7 +89,7 @@ class ReviewerRun(UsageColumns, table=True):
     finished_at: datetime | None = moment(optional=True)
 
 
-class FindingRow(SQLModel, table=True):
+class FindingRow(Table, table=True):
     """One finding in the ledger of one pull request; `number` 1 is shown as F1.
 
     `origin` is written once. `severity_at_handoff` is frozen when its first task is made.
@@ -148,7 +148,7 @@ class FindingRow(SQLModel, table=True):
         return f"F{self.number}"
 
 
-class ThreadRow(SQLModel, table=True):
+class ThreadRow(Table, table=True):
     """One review thread of ours on GitHub. `comment_id` is its first comment."""
 
     __tablename__ = "threads"
@@ -168,7 +168,7 @@ class ThreadRow(SQLModel, table=True):
     updated_at: datetime = moment()
 
 
-class Publication(SQLModel, table=True):
+class Publication(Table, table=True):
     """One effect on GitHub, findable there by its marker.
 
     Stored as `PREPARED` before the request and as `DONE` with GitHub's answer after it, so a

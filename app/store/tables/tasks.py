@@ -6,10 +6,10 @@ from datetime import datetime
 
 from sqlalchemy import Index
 from sqlalchemy import text as sql
-from sqlmodel import SQLModel
 
 from app.domain.tasks import FixTaskState, LineageState, OrderState
 from app.store.tables.columns import (
+    Table,
     UsageColumns,
     count,
     flag,
@@ -44,7 +44,7 @@ class Lineage(UsageColumns, table=True):
     updated_at: datetime = moment()
 
 
-class FixTask(SQLModel, table=True):
+class FixTask(Table, table=True):
     """One unit of fixing. `key` is (repository, merge commit, smallest path, batch).
 
     `allowance` is the number of rounds it may start; `lease_*` is its lease on all its `paths`;
@@ -85,7 +85,7 @@ class FixTask(SQLModel, table=True):
     updated_at: datetime = moment()
 
 
-class FixTaskFinding(SQLModel, table=True):
+class FixTaskFinding(Table, table=True):
     """One finding that a task covers, with the severity frozen when it was handed off.
 
     `ordered`: a human asked for it, so it blocks at any severity. `left_at`: it was withdrawn from
@@ -103,7 +103,7 @@ class FixTaskFinding(SQLModel, table=True):
     created_at: datetime = moment()
 
 
-class Order(SQLModel, table=True):
+class Order(Table, table=True):
     """A human's order to fix one finding. Every order ends in exactly one final state.
 
     `source` names where it was given (`comment:123`, `dashboard`, `api`): one order per finding
