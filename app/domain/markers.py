@@ -49,7 +49,7 @@ class Marker:
 def markers_of(body: str) -> tuple[Marker, ...]:
     """The markers at the end of `body`, in the order of the text. Ask only about our own texts."""
     found: list[Marker] = []
-    for line in reversed(body.rstrip().splitlines()):
+    for line in reversed(body.rstrip().split("\n")):
         match = _LINE.fullmatch(line.strip())
         if match is None or match[1] not in frozenset(MarkerKind) or len(match[2]) > _MAX_ID:
             break
@@ -59,7 +59,7 @@ def markers_of(body: str) -> tuple[Marker, ...]:
 
 def without_markers(body: str) -> str:
     """`body` without the markers at its end: what a person wrote or sees."""
-    lines = body.rstrip().splitlines()
+    lines = body.rstrip().split("\n")
     count = len(markers_of(body))
     return "\n".join(lines[: len(lines) - count]).rstrip()
 

@@ -61,8 +61,8 @@ class GitHubApp:
     host: Host
     clock: Clock = field(default_factory=SystemClock)
     sleep: Sleep = asyncio.sleep
-    tokens: TokenVault = field(init=False)
-    jwt_cache: MemCacheStrategy = field(init=False, default_factory=MemCacheStrategy)
+    tokens: TokenVault = field(init=False, repr=False)
+    jwt_cache: MemCacheStrategy = field(init=False, repr=False, default_factory=MemCacheStrategy)
     identity: AppIdentity | None = field(init=False, default=None)
     installations: dict[int, int] = field(init=False, default_factory=dict)
     """Repository id to this App's own installation id, as far as asked."""
@@ -79,6 +79,11 @@ class GitHubApp:
             api_version=settings.github_api_version,
         )
         return cls(credentials, host)
+
+    def forget_installation(self, installation_id: int) -> None:
+        """It is gone; the next question looks for a new one."""
+        known = self.installations.items()
+        self.installations = {repo: number for repo, number in known if number != installation_id}
 
     @property
     def is_reviewer(self) -> bool:
