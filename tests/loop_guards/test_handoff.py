@@ -101,6 +101,14 @@ MORE = (
         order=order(minutes=1),
     ),
     clause(
+        "2 dismissed in the moment of the order",
+        NO,
+        R.NOT_OPEN,
+        status=FindingStatus.DISMISSED,
+        dismissed_at=at(1),
+        order=order(minutes=1),
+    ),
+    clause(
         "2 dismissed at an unknown time",
         NO,
         R.NOT_OPEN,
