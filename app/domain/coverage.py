@@ -54,8 +54,12 @@ class Coverage:
         )
 
     def to_json(self) -> dict[str, Any]:
+        """Plain JSON that any database takes; names that are not UTF-8 go as `{"hex": …}`."""
         return {
-            "entries": [[entry.path, entry.state.value, entry.reason] for entry in self.entries]
+            "entries": [
+                [_path_to_json(entry.path), entry.state.value, entry.reason]
+                for entry in self.entries
+            ]
         }
 
     @classmethod
@@ -63,7 +67,21 @@ class Coverage:
         """Reads what `to_json` wrote; {} is an empty ledger."""
         return cls(
             tuple(
-                CoverageEntry(path, CoverageState(state), reason)
+                CoverageEntry(_path_from_json(path), CoverageState(state), reason)
                 for path, state, reason in data.get("entries", [])
             )
         )
+
+
+def _path_to_json(path: str) -> str | dict[str, str]:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return {"hex": path.encode("utf-8", "surrogateescape").hex()}
+    return path
+
+
+def _path_from_json(value: str | Mapping[str, str]) -> str:
+    if isinstance(value, str):
+        return value
+    return bytes.fromhex(value["hex"]).decode("utf-8", "surrogateescape")

@@ -105,8 +105,13 @@ class Diff:
     files: tuple[FileChange, ...]
 
     def file(self, path: str) -> FileChange | None:
-        """The change of the file that has this name after (or, deleted, before) the change."""
-        return next((item for item in self.files if item.path == path), None)
+        """The change of the file that has this name after (or, deleted, before) the change.
+
+        A file that became a link is deleted and added under one name: the one that is there counts.
+        """
+        found = [item for item in self.files if item.path == path]
+        there = (item for item in found if item.status is not FileStatus.DELETED)
+        return next(there, found[0] if found else None)
 
     @property
     def paths(self) -> frozenset[str]:

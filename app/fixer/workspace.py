@@ -2,7 +2,8 @@
 
 Everything is jailed to regular files below the root: no `..`, no absolute path, no `.git`, no link
 is followed, and nothing that runs on GitHub's own machines (`.github/workflows`) can be written,
-because a fix must never be able to change what judges it.
+because a fix must never be able to change what judges it. Links of the commit are small text files
+on disk; they are links to us all the same.
 """
 
 from __future__ import annotations
@@ -10,18 +11,25 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.agents.port import ToolError
-from app.git.objects import GrepHit, glob_matcher
+from app.git.objects import (
+    GREP_ARGUMENTS,
+    GREP_OUTPUT,
+    GREP_TIMEOUT_S,
+    GrepHit,
+    glob_matcher,
+    hits_of,
+    is_inside,
+)
+from app.git.process import git
 
 MAX_FILE_BYTES = 2_000_000
 """A larger file is neither read nor written: no reviewable source file is that long."""
-
-MAX_HITS = 200
-"""Search hits given to the model at once; the rest would only fill its window."""
 
 _READ_ONLY = (".github/workflows/", ".github/actions/", ".github/mergeward.yml")
 
@@ -32,33 +40,77 @@ class EditRefused(ToolError):
 
 @dataclass(frozen=True, slots=True)
 class EditableTree:
-    """Reads like a commit's tree and can be written to. Paths are relative with `/`."""
+    """Reads like a commit's tree and can be written to. Paths are relative with `/`.
+
+    `root` is the top of a git checkout (GitError otherwise).
+    """
 
     root: Path
 
     async def read(self, path: str) -> bytes | None:
         """The bytes of a regular file, or None when there is none (links are not files)."""
+        if not is_inside(path) or path in await self._links(path):
+            return None
         return await asyncio.to_thread(self._read, path)
 
     async def list(self, prefix: str = "") -> tuple[str, ...]:
         """The entries of a directory; names of directories end with `/`."""
-        return await asyncio.to_thread(self._list, prefix)
+        names = await asyncio.to_thread(self._list, prefix)
+        folder = prefix.strip("/")
+        links = await self._links()
+        start = f"{folder}/" if folder not in ("", ".") else ""
+        return tuple(name for name in names if f"{start}{name}" not in links)
 
     async def glob(self, pattern: str) -> tuple[str, ...]:
         """All files whose path matches the pattern (`**` crosses directories)."""
-        return await asyncio.to_thread(self._glob, pattern)
+        matches = glob_matcher(pattern)
+        links = await self._links()
+        found = await asyncio.to_thread(lambda: [path for path in self._files() if matches(path)])
+        return tuple(path for path in found if path not in links)
 
     async def grep(self, pattern: str, prefix: str = "") -> tuple[GrepHit, ...]:
-        """Lines that hold `pattern` as it is written, below `prefix`, at most MAX_HITS."""
-        return await asyncio.to_thread(self._grep, pattern, prefix)
+        """Lines that match an extended regular expression, below `prefix`, at most MAX_HITS.
+
+        Ignored files are not searched. Raises GitError for an expression git can't read.
+        """
+        where = prefix.strip("/")
+        if where not in ("", ".") and self._inside(where) is None:
+            return ()
+        paths = ["--", f":(literal){where}"] if where not in ("", ".") else []
+        out = await git(
+            (*GREP_ARGUMENTS, "--untracked", "-e", pattern, *paths),
+            cwd=self.root,
+            accept=(0, 1),
+            timeout_s=GREP_TIMEOUT_S,
+            enough=GREP_OUTPUT,
+        )
+        return hits_of(out, "")
 
     async def edit(self, path: str, old_text: str, new_text: str) -> None:
         """Replace `old_text`, which must occur exactly once. Raises EditRefused."""
+        await self._refuse_link(path)
         await asyncio.to_thread(self._edit, path, old_text, new_text)
 
     async def write(self, path: str, content: str) -> None:
         """Create or replace a file. Raises EditRefused."""
-        await asyncio.to_thread(self._write, path, content.encode())
+        await self._refuse_link(path)
+        await asyncio.to_thread(self._write, path, _bytes_of(content))
+
+    async def _refuse_link(self, path: str) -> None:
+        parents = path.split("/")
+        links = await self._links(parents[0]) if is_inside(path) else frozenset()
+        if any("/".join(parents[:depth]) in links for depth in range(1, len(parents) + 1)):
+            raise EditRefused(f"{path!r} is a link or lies behind one; it can't be changed.")
+
+    async def _links(self, below: str = "") -> frozenset[str]:
+        """Links of the commit, which are plain files on disk."""
+        paths = (f":(literal){below}",) if below else ()
+        out = await git(("ls-files", "--stage", "-z", "--", *paths), cwd=self.root)
+        return frozenset(
+            os.fsdecode(entry.partition(b"\t")[2])
+            for entry in out.split(b"\0")
+            if entry.startswith(b"120000 ")
+        )
 
     def _read(self, path: str) -> bytes | None:
         target = self._inside(path)
@@ -74,47 +126,30 @@ class EditableTree:
             names = [
                 f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
                 for entry in entries
-                if entry.name.casefold() != ".git" and not entry.is_symlink()
+                if not _is_git_dir(entry.name) and not entry.is_symlink()
             ]
         return tuple(sorted(names))
 
-    def _glob(self, pattern: str) -> tuple[str, ...]:
-        matches = glob_matcher(pattern)
-        return tuple(path for path in self._files() if matches(path))
-
-    def _grep(self, pattern: str, prefix: str) -> tuple[GrepHit, ...]:
-        hits: list[GrepHit] = []
-        wanted = pattern.encode()
-        for path in self._files():
-            if not path.startswith(prefix.lstrip("./")):
-                continue
-            for number, line in enumerate((self._read(path) or b"").split(b"\n"), start=1):
-                if wanted in line:
-                    hits.append(GrepHit(path, number, line.decode("utf-8", "replace")[:500]))
-                    if len(hits) == MAX_HITS:
-                        return tuple(hits)
-        return tuple(hits)
-
     def _files(self) -> Iterator[str]:
         for folder, folders, names in os.walk(self.root, followlinks=False):
-            folders[:] = sorted(name for name in folders if name.casefold() != ".git")
+            folders[:] = sorted(name for name in folders if not _is_git_dir(name))
             for name in sorted(names):
                 full = Path(folder) / name
-                if name.casefold() != ".git" and not full.is_symlink():
+                if not _is_git_dir(name) and stat.S_ISREG(full.lstat().st_mode):
                     yield full.relative_to(self.root).as_posix()
 
     def _edit(self, path: str, old_text: str, new_text: str) -> None:
         data = self._read(path)
         if data is None:
             raise EditRefused(f"There is no file {path!r} to edit. Use write_file for a new one.")
-        old = old_text.encode()
+        old = _bytes_of(old_text)
         found = data.count(old) if old else 0
         if found != 1:
             raise EditRefused(
                 f"old_text occurs {found} times in {path!r}; it must occur exactly once. "
                 "Read the file again and copy more of the surrounding lines."
             )
-        self._write(path, data.replace(old, new_text.encode()))
+        self._write(path, data.replace(old, _bytes_of(new_text)))
 
     def _write(self, path: str, content: bytes) -> None:
         target = self._inside(path)
@@ -126,15 +161,16 @@ class EditableTree:
             raise EditRefused(f"The content is over {MAX_FILE_BYTES:,} bytes.")
         if target.is_dir():
             raise EditRefused(f"{path!r} is a directory.")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _write_new(target, content)
+        except OSError as error:
+            raise EditRefused(f"{path!r} can't be written: {error.strerror}.") from None
 
     def _inside(self, path: str) -> Path | None:
         """The path below the root, or None when any part of it leads anywhere else."""
         parts = path.split("/")
-        if not path or path.startswith("/") or "\0" in path or "\\" in path:
-            return None
-        if any(part in ("", ".", "..") or _is_git_dir(part) for part in parts):
+        if not is_inside(path) or any(_is_git_dir(part) for part in parts):
             return None
         target = self.root
         for part in parts:
@@ -142,6 +178,24 @@ class EditableTree:
             if target.is_symlink():
                 return None
         return target
+
+
+def _write_new(target: Path, content: bytes) -> None:
+    """Write without following a link and without touching other names of the same file."""
+    mode = target.stat().st_mode & 0o777 if target.exists() else 0o644
+    target.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with os.fdopen(os.open(target, flags, mode), "wb") as file:
+        file.write(content)
+    target.chmod(mode)
+
+
+def _bytes_of(text: str) -> bytes:
+    """Text of a model as bytes; what stands for bytes that are not UTF-8 becomes those again."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise EditRefused("The text holds half a character; write it whole.") from None
 
 
 def _is_git_dir(part: str) -> bool:

@@ -1,8 +1,9 @@
 """Raw `git diff` bytes to values.
 
-The rule that keeps it right: while a hunk still owes lines, nothing is looked at but the first
-byte of each line, so changed lines that look like headers are lines. Lines end at LF alone; CR and
-every other separator belongs to the text.
+The rules that keep it right: while a hunk still owes lines, nothing is looked at but the first
+byte of each line, so changed lines that look like headers are lines; after a file's first hunk no
+header is read until the next file begins. Lines end at LF alone; CR and every other separator
+belongs to the text.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ DIFF_ARGUMENTS = (
     "--unified=3",
     "--inter-hunk-context=0",
     "--diff-algorithm=myers",
+    "--indent-heuristic",
     "--submodule=short",
     "--ignore-submodules=none",
     "--no-relative",
@@ -32,6 +34,7 @@ DIFF_ARGUMENTS = (
 """Every choice that a machine's configuration could make otherwise."""
 
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_COMBINED = re.compile(rb"(@{3,})((?: -\d+(?:,\d+)?)+) \+(\d+)(?:,(\d+))? \1")
 _ESCAPE = re.compile(rb"\\([0-7]{1,3}|.)")
 _ESCAPES = {
     b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r",
@@ -76,16 +79,18 @@ class _Reader:
                     yield self._close(current, start)
                 current = _Open(start)
                 current.old, current.new = _names(line)
-            elif current is None:
-                continue
-            elif hunk := _HUNK.match(line):
-                self._hunk(current, hunk)
-            elif line.startswith((b"GIT binary patch", b"Binary files ")):
-                current.binary = True
-            else:
-                _header(current, line)
+            elif current is not None and not current.binary:
+                self._inside(current, line)
         if current is not None:
             yield self._close(current, len(self._raw))
+
+    def _inside(self, current: _Open, line: bytes) -> None:
+        if hunk := _HUNK.match(line):
+            self._hunk(current, hunk)
+        elif combined := _COMBINED.match(line):
+            self._combined_hunk(current, combined)
+        elif not current.hunks:
+            _header(current, line)
 
     def _line(self) -> bytes:
         end = self._raw.find(b"\n", self._at)
@@ -111,16 +116,48 @@ class _Reader:
                 lines.append(HunkLine(LineKind.REMOVED, old, None, line[1:]))
                 old, old_due = old + 1, old_due - 1
                 current.deletions += 1
+            elif sign == b" " or line in (b"", b"\r"):
+                # A blank context line may have lost its leading blank on the way.
+                content = line[1:] if sign == b" " else line
+                lines.append(HunkLine(LineKind.CONTEXT, old, new, content))
+                old, new, old_due, new_due = old + 1, new + 1, old_due - 1, new_due - 1
             elif sign == b"\\":
                 _mark_no_newline(current, lines)
-            else:
-                # A blank context line may have lost its leading blank on the way.
-                lines.append(HunkLine(LineKind.CONTEXT, old, new, line[1:]))
-                old, new, old_due, new_due = old + 1, new + 1, old_due - 1, new_due - 1
+            else:  # the hunk was cut off, this line is not its own
+                self._at -= len(line) + 1
+                break
         if self._raw[self._at : self._at + 2] == b"\\ ":
             self._line()
             _mark_no_newline(current, lines)
         current.hunks.append(Hunk(old_start, new_start, tuple(lines)))
+
+    def _combined_hunk(self, current: _Open, head: re.Match[bytes]) -> None:
+        """A hunk of a merge. Lines that only parents have are passed over; the first one counts."""
+        ranges = [_range(text) for text in head[2].split()]
+        parents = len(ranges)
+        due = [count for _, count in ranges]
+        old, new, new_due = ranges[0][0], int(head[3]), int(head[4] or 1)
+        lines: list[HunkLine] = []
+        start = (old, new)
+        while (new_due > 0 or max(due) > 0) and self._at < len(self._raw):
+            line = self._line()
+            signs, content = line[:parents], line[parents:]
+            if signs.strip(b" +-\\"):
+                self._at -= len(line) + 1
+                break
+            if signs[:1] == b"\\":
+                continue
+            mark = b"-" if b"-" in signs else b" "
+            owners = [signs[n : n + 1] == mark for n in range(parents)]
+            due = [left - has for left, has in zip(due, owners, strict=True)]
+            if mark == b" ":
+                kind = LineKind.ADDED if b"+" in signs else LineKind.CONTEXT
+                number = old if owners[0] and kind is LineKind.CONTEXT else None
+                lines.append(HunkLine(kind, number, new, content))
+                new, new_due = new + 1, new_due - 1
+                current.additions += kind is LineKind.ADDED
+            old += owners[0]
+        current.hunks.append(Hunk(*start, tuple(lines)))
 
     def _close(self, current: _Open, end: int) -> FileChange:
         deleted = current.status is FileStatus.DELETED
@@ -145,6 +182,12 @@ class _Reader:
         )
 
 
+def _range(text: bytes) -> tuple[int, int]:
+    """Start and count of `-12,3` (a count that is left out is 1)."""
+    start, _, count = text[1:].partition(b",")
+    return int(start), int(count or 1)
+
+
 def _type(mode: str | None) -> str | None:
     return mode[:3] if mode else None
 
@@ -159,7 +202,9 @@ def _mark_no_newline(current: _Open, lines: list[HunkLine]) -> None:
 
 def _header(current: _Open, line: bytes) -> None:
     key, _, value = line.partition(b" ")
-    if key in (b"rename", b"copy"):
+    if line.startswith((b"GIT binary patch", b"Binary files ")):
+        current.binary = True
+    elif key in (b"rename", b"copy"):
         _move(current, key, value)
     elif key in (b"---", b"+++"):
         _side(current, key, value)
@@ -168,11 +213,13 @@ def _header(current: _Open, line: bytes) -> None:
 
 
 def _move(current: _Open, key: bytes, value: bytes) -> None:
-    current.status = FileStatus.RENAMED if key == b"rename" else FileStatus.COPIED
     if value.startswith(b"from "):
         current.old = _unquote(value.removeprefix(b"from "))
     elif value.startswith(b"to "):
         current.new = _unquote(value.removeprefix(b"to "))
+    else:
+        return
+    current.status = FileStatus.RENAMED if key == b"rename" else FileStatus.COPIED
 
 
 def _mode(current: _Open, line: bytes) -> None:

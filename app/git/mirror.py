@@ -22,6 +22,11 @@ from app.git.objects import Tree, tree_of
 from app.git.process import Remote, checked_branch, checked_sha, git
 
 _READY = "mergeward-ready"
+_LOCK_POLL_S = 0.02
+_ATTRIBUTES = (
+    "* !text !eol !crlf !filter !ident !working-tree-encoding !diff !merge !export-subst "
+    "!export-ignore !whitespace\n"
+)
 _PARTIAL = (
     ("remote.origin.promisor", "true"),
     ("remote.origin.partialclonefilter", "blob:none"),
@@ -41,10 +46,11 @@ class Repository:
 
     async def has(self, commit: str) -> bool:
         """Whether the commit is here already; asks nobody else."""
-        # Without its promise a partial clone does not go and fetch what it lacks.
+        # A partial clone goes and fetches what it lacks; with no way to speak it can't.
         out = await git(
-            ("-c", "remote.origin.promisor=false", "cat-file", "-t", checked_sha(commit)),
+            ("cat-file", "-t", checked_sha(commit)),
             cwd=self.git_dir,
+            environment={"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"},
             accept=(0, 1, 128),
         )
         return out.strip() == b"commit"
@@ -159,7 +165,7 @@ class Mirrors:
             specs = [_branch_spec(name) for name in branches]
             specs += [f"+refs/pull/{int(n)}/head:refs/pull/{int(n)}/head" for n in pulls]
             if specs:
-                await _fetch(path, remote, specs)
+                await _fetch_refs(path, remote, specs)
             missing = [sha for sha in commits if not await repository.has(sha)]
             if missing:
                 await _fetch(path, remote, [checked_sha(sha) for sha in missing])
@@ -183,15 +189,24 @@ class Mirrors:
         async with lock:
             file = await asyncio.to_thread(self._lock_file, repository_id)
             try:
+                while not _try_lock(file):  # noqa: ASYNC110 - another process holds it
+                    await asyncio.sleep(_LOCK_POLL_S)
                 yield
             finally:
                 file.close()
 
     def _lock_file(self, repository_id: int) -> IO[str]:
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = (self._root / f"{int(repository_id)}.lock").open("w")
-        fcntl.flock(file, fcntl.LOCK_EX)
-        return file
+        return (self._root / f"{int(repository_id)}.lock").open("w")
+
+
+def _try_lock(file: IO[str]) -> bool:
+    """Asking again and again instead of waiting keeps threads free and can be cancelled."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 async def _ensure_created(path: Path) -> None:
@@ -199,6 +214,7 @@ async def _ensure_created(path: Path) -> None:
         await git(("init", "--bare", "--quiet", "--template=", "."), cwd=path)
         for key, value in _PARTIAL:
             await git(("config", key, value), cwd=path)
+        await asyncio.to_thread(_write_attributes, path)
         await asyncio.to_thread((path / _READY).touch)
 
 
@@ -209,6 +225,47 @@ def _is_ready(path: Path) -> bool:
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir(mode=0o700, parents=True)
     return False
+
+
+def _write_attributes(path: Path) -> None:
+    """What stands here outranks every attribute in the repository: files are their bytes."""
+    (path / "info").mkdir(exist_ok=True)
+    (path / "info" / "attributes").write_text(_ATTRIBUTES)
+
+
+async def _fetch_refs(path: Path, remote: Remote, specs: Sequence[str]) -> None:
+    """Fetch tips. What a killed process or a renamed branch left in the way is cleared once."""
+    try:
+        await _fetch(path, remote, specs)
+    except GitError:
+        names = [spec.rpartition(":")[2] for spec in specs]
+        if not await _clear_way(path, names):
+            raise
+        await _fetch(path, remote, specs)
+
+
+async def _clear_way(path: Path, names: Sequence[str]) -> bool:
+    """Whether anything was in the way: lock files nobody holds (we are alone here), or a branch
+    `a` where now `a/b` comes, or the other way round."""
+    cleared = await asyncio.to_thread(_remove_lock_files, path)
+    out = await git(("for-each-ref", "--format=%(refname)"), cwd=path)
+    for known in out.decode("utf-8", "surrogateescape").splitlines():
+        if any(_collide(known, name) for name in names):
+            await git(("update-ref", "-d", known), cwd=path)
+            cleared = True
+    return cleared
+
+
+def _collide(known: str, name: str) -> bool:
+    return known.startswith(f"{name}/") or name.startswith(f"{known}/")
+
+
+def _remove_lock_files(path: Path) -> bool:
+    locks = [path / "config.lock", path / "packed-refs.lock", *(path / "refs").rglob("*.lock")]
+    left = [lock for lock in locks if lock.is_file()]
+    for lock in left:
+        lock.unlink(missing_ok=True)
+    return bool(left)
 
 
 async def _fetch(path: Path, remote: Remote, specs: Sequence[str]) -> None:

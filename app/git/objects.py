@@ -12,12 +12,20 @@ from functools import lru_cache
 from pathlib import Path
 
 from app.errors import GitError
-from app.git.process import Remote, checked_sha, git
+from app.git.process import Remote, checked_sha, git, is_storable
 
 MAX_HITS = 200
 """Search hits given at once; the rest would only fill a model's window."""
 
 MAX_HIT_CHARS = 500
+MAX_FILE_BYTES = 50 * 1024 * 1024
+"""A larger file is not read: nobody reviews it, and memory is for all runs of the machine."""
+
+GREP_OUTPUT = 4 * 1024 * 1024
+"""Bytes of hits after which a search has found enough."""
+
+GREP_TIMEOUT_S = 20.0
+"""Expressions are a model's; some of them never end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +46,21 @@ class Tree:
     remote: Remote | None = None
 
     async def read(self, path: str) -> bytes | None:
-        """The bytes of a regular file; None if there is none of that name."""
+        """The bytes of a regular file; None if there is none of that name.
+
+        Raises GitError for a file over MAX_FILE_BYTES.
+        """
         if not is_inside(path):
             return None
         entry = await self._run(
-            "ls-tree", "-z", "--full-tree", self.commit, "--", f":(literal){path}"
+            "ls-tree", "-l", "-z", "--full-tree", self.commit, "--", f":(literal){path}"
         )
-        blob = _regular_blob(entry, path)
-        if blob is None:
+        found = _regular_blob(entry, path)
+        if found is None:
             return None
+        blob, size = found
+        if size > MAX_FILE_BYTES:
+            raise GitError(f"{path} is over {MAX_FILE_BYTES:,} bytes and is not read.")
         return await self._run("cat-file", "blob", blob)
 
     async def list(self, prefix: str = "") -> tuple[str, ...]:
@@ -79,21 +93,53 @@ class Tree:
     async def grep(self, pattern: str, prefix: str = "") -> tuple[GrepHit, ...]:
         """Lines that match an extended regular expression, below `prefix`, at most MAX_HITS.
 
-        Raises GitError for an expression git can't read.
+        Raises GitError for an expression git can't read or that takes over GREP_TIMEOUT_S.
         """
         where = prefix.strip("/")
         if where not in ("", ".") and not is_inside(where):
             return ()
+        await self.fetch_contents()
         paths = ["--", f":(literal){where}"] if where not in ("", ".") else []
-        out = await self._run(
-            "grep", "-n", "-I", "-z", "-E", "--full-name", "--no-color", "--no-recurse-submodules",
-            "--threads=1", f"--max-count={MAX_HITS}", "-e", pattern, self.commit, *paths,
+        out = await git(
+            (*GREP_ARGUMENTS, "-e", pattern, self.commit, *paths),
+            cwd=self.git_dir,
+            remote=self.remote,
             accept=(0, 1),
-        )  # fmt: skip
+            timeout_s=GREP_TIMEOUT_S,
+            enough=GREP_OUTPUT,
+        )
         return hits_of(out, f"{self.commit}:")
 
-    async def _run(self, *arguments: str, accept: tuple[int, ...] = (0,)) -> bytes:
-        return await git(arguments, cwd=self.git_dir, remote=self.remote, accept=accept)
+    async def fetch_contents(self) -> None:
+        """Get what a partial clone lacks of this commit's files in one request, not one by one."""
+        if self.remote is None:
+            return
+        out = await self._run(
+            "rev-list", "--objects", "--missing=print", "--no-object-names", "--no-walk",
+            self.commit, "--",
+        )  # fmt: skip
+        missing = [line[1:] for line in out.split(b"\n") if line.startswith(b"?")]
+        if missing:
+            await git(
+                (
+                    "-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags",
+                    "--no-write-fetch-head", "--no-auto-maintenance", "--filter=blob:none",
+                    "--stdin", "origin",
+                ),
+                cwd=self.git_dir,
+                remote=self.remote,
+                stdin=b"\n".join(missing) + b"\n",
+            )  # fmt: skip
+
+    async def _run(self, *arguments: str) -> bytes:
+        return await git(arguments, cwd=self.git_dir, remote=self.remote)
+
+
+GREP_ARGUMENTS = (
+    "grep", "-n", "-z", "-I", "-E", "--full-name", "--no-color", "--no-column",
+    "--no-recurse-submodules", "--threads=1", f"--max-count={MAX_HITS}",
+)  # fmt: skip
+"""A search whose output `hits_of` reads, whatever the machine's settings."""
 
 
 def tree_of(git_dir: Path, commit: str, remote: Remote | None = None) -> Tree:
@@ -103,7 +149,7 @@ def tree_of(git_dir: Path, commit: str, remote: Remote | None = None) -> Tree:
 
 def is_inside(path: str) -> bool:
     """Whether the path is a plain relative one that can't leave the tree or enter `.git`."""
-    if not path or path.startswith("/") or "\0" in path or "\\" in path:
+    if not path or path.startswith("/") or "\0" in path or "\\" in path or not is_storable(path):
         return False
     return all(
         part not in ("", ".", "..") and part.casefold() != ".git" for part in path.split("/")
@@ -111,40 +157,96 @@ def is_inside(path: str) -> bool:
 
 
 def hits_of(out: bytes, prefix: str) -> tuple[GrepHit, ...]:
-    """The hits in the output of `git grep -n -z`; `prefix` stands before each path."""
+    """The hits in what `git grep` prints with GREP_ARGUMENTS; `prefix` stands before each path.
+
+    Read from left to right, since names may hold line breaks. A last hit that was cut is left out.
+    """
     hits: list[GrepHit] = []
-    for line in out.split(b"\n"):
-        parts = line.split(b"\0", 2)
-        if len(parts) == 3 and parts[1].isdigit():
-            path = parts[0].decode("utf-8", "surrogateescape").removeprefix(prefix)
-            text = parts[2].decode("utf-8", "replace")[:MAX_HIT_CHARS]
-            hits.append(GrepHit(path, int(parts[1]), text))
-            if len(hits) == MAX_HITS:
-                break
+    at = 0
+    while len(hits) < MAX_HITS:
+        name_end = out.find(b"\0", at)
+        number_end = out.find(b"\0", name_end + 1)
+        line_end = out.find(b"\n", number_end + 1)
+        if min(name_end, number_end, line_end) < 0:
+            break
+        path = out[at:name_end].decode("utf-8", "surrogateescape").removeprefix(prefix)
+        text = out[number_end + 1 : line_end].decode("utf-8", "replace")[:MAX_HIT_CHARS]
+        hits.append(GrepHit(path, int(out[name_end + 1 : number_end]), text))
+        at = line_end + 1
     return tuple(hits)
 
 
 @lru_cache(maxsize=256)
 def glob_matcher(pattern: str) -> Callable[[str], bool]:
-    """A test for one glob. A pattern without `/` is looked for at any depth."""
-    wanted = pattern.lstrip("/")
-    if "/" not in wanted:
-        wanted = f"**/{wanted}"
-    tokens = re.findall(r"\*\*/|\*\*|\*|\?|[^*?]+", wanted[:1000])
-    parts = [_GLOB.get(token) or re.escape(token) for token in tokens]
-    compiled = re.compile("".join(parts), re.DOTALL)
-    return lambda path: compiled.fullmatch(path) is not None
+    """A test for one glob: `*` within a name, `**` over directories, `?` one character.
+
+    A pattern without `/` is looked for at any depth; a leading `/` ties it to the top. All other
+    characters, brackets too, mean themselves. Time is bounded by the product of the lengths,
+    whatever pattern and path: both are written by strangers.
+    """
+    wanted = [part for part in pattern[:1000].split("/") if part]
+    if "/" not in pattern:
+        wanted.insert(0, "**")
+    steps: list[re.Pattern[str] | None] = []
+    for part in wanted:
+        if part != "**" and part.startswith("**"):  # `**.py` is meant as `**/*.py`
+            steps.append(None)
+        steps.append(None if part == "**" else _name_pattern(part))
+    if steps and steps[-1] is None:  # whatever is inside, but not the folder's own name
+        steps.append(_name_pattern("*"))
+    return lambda path: _matches(path.split("/"), steps)
 
 
-_GLOB = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+def _matches(parts: list[str], steps: list[re.Pattern[str] | None]) -> bool:
+    """Follow all ways through the pattern at once; None stands for any number of directories."""
+    at = _with_skips({0}, steps)
+    for part in parts:
+        reached = set()
+        for index in at:
+            step = steps[index] if index < len(steps) else _NOTHING
+            if step is None:
+                reached.add(index)
+            elif step.fullmatch(part):
+                reached.add(index + 1)
+        at = _with_skips(reached, steps)
+    return len(steps) in at
 
 
-def _regular_blob(out: bytes, path: str) -> str | None:
+def _with_skips(at: set[int], steps: list[re.Pattern[str] | None]) -> set[int]:
+    reached = set(at)
+    for start in at:
+        index = start
+        while index < len(steps) and steps[index] is None:
+            index += 1
+            reached.add(index)
+    return reached
+
+
+def _name_pattern(glob: str) -> re.Pattern[str]:
+    """One name of a glob. Text between stars is taken where it first fits and never retried."""
+    first, *rest = re.split(r"\*+", glob)
+    parts = [_literal(first)]
+    parts += [f"(?>.*?{_literal(text)})" for text in rest[:-1]]
+    if rest:
+        parts.append(f".*{_literal(rest[-1])}")
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def _literal(text: str) -> str:
+    return "".join("." if char == "?" else re.escape(char) for char in text)
+
+
+_NOTHING = re.compile(r"(?!)")
+
+
+def _regular_blob(out: bytes, path: str) -> tuple[str, int] | None:
+    """The object and its size from `ls-tree -l -z`, if it is a regular file."""
     for line in out.split(b"\0"):
         head, _, name = line.partition(b"\t")
-        fields = head.split(b" ")
-        if len(fields) == 3 and name.decode("utf-8", "surrogateescape") == path:
-            return fields[2].decode() if fields[0] in (b"100644", b"100755") else None
+        fields = head.split()
+        if len(fields) == 4 and name.decode("utf-8", "surrogateescape") == path:
+            is_file = fields[0].startswith(b"100") and fields[3].isdigit()
+            return (fields[2].decode(), int(fields[3])) if is_file else None
     return None
 
 

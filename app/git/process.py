@@ -11,7 +11,9 @@ import asyncio
 import base64
 import os
 import re
-from collections.abc import Mapping, Sequence
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +23,11 @@ TIMEOUT_S = 120.0
 MAX_OUTPUT = 512 * 1024 * 1024
 """More than any diff we read; a runaway command ends here."""
 
+_CHUNK = 1 << 20
+_MAX_WORDS = 64 * 1024
+_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_URL_CREDENTIALS = re.compile(r"https?://[^/]*@", re.IGNORECASE)
 _BRANCH = re.compile(r"(?!/)[^\x00-\x20\x7f~^:?*\[\\]+")
 _SETTINGS = (
     "safe.directory=*",
@@ -30,6 +36,12 @@ _SETTINGS = (
     "core.symlinks=false",
     "core.autocrlf=false",
     "core.attributesFile=/dev/null",
+    # A repository's own attributes shape neither a diff nor a checkout (git 2.43 and later; for
+    # older ones a bare repository reads none, and mirrors say so in `info/attributes`).
+    f"attr.tree={_EMPTY_TREE}",
+    "diff.suppressBlankEmpty=false",
+    "diff.renameLimit=1000",
+    "log.showSignature=false",
     "core.quotePath=true",
     "credential.helper=",
     "protocol.ext.allow=never",
@@ -47,21 +59,37 @@ _SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """Where a repository is fetched from and pushed to. The token never shows in a repr."""
+    """Where a repository is fetched from and pushed to. The token never shows in a repr.
+
+    Raises GitError for an address that holds credentials or reads like an option.
+    """
 
     url: str
     token: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        if self.url.startswith("-") or _URL_CREDENTIALS.match(self.url):
+            raise GitError("A remote's address may hold no credentials and be no option.")
 
     def environment(self) -> dict[str, str]:
         """Variables that make git send the token with every request to this address alone."""
         if not self.token:
             return {}
-        basic = base64.b64encode(f"x-access-token:{self.token}".encode()).decode()
         return {
             "GIT_CONFIG_COUNT": "1",
             "GIT_CONFIG_KEY_0": f"http.{self.url}.extraHeader",
-            "GIT_CONFIG_VALUE_0": f"Authorization: Basic {basic}",
+            "GIT_CONFIG_VALUE_0": f"Authorization: Basic {self._basic}",
         }
+
+    def without_secrets(self, text: str) -> str:
+        """`text` with the token in any form we send it taken out."""
+        if not self.token:
+            return text
+        return text.replace(self.token, "[redacted]").replace(self._basic, "[redacted]")
+
+    @property
+    def _basic(self) -> str:
+        return base64.b64encode(f"x-access-token:{self.token}".encode()).decode()
 
 
 async def git(
@@ -73,37 +101,104 @@ async def git(
     environment: Mapping[str, str] | None = None,
     accept: Sequence[int] = (0,),
     timeout_s: float = TIMEOUT_S,
+    enough: int | None = None,
 ) -> bytes:
     """Run git in `cwd` and return what it printed.
 
-    Raises GitError for an exit code that is not in `accept`, a timeout, or too much output; the
-    message holds git's own words without the token.
+    With `enough`, git is ended once it printed that many bytes, and those are returned. Raises
+    GitError for an exit code that is not in `accept`, a timeout, more than MAX_OUTPUT, arguments
+    that no process can be given, or a folder that is not there; the message holds git's own words
+    without the token. Nothing that git started outlives the call, also when it is cancelled.
     """
-    command = ["git"]
-    for setting in _SETTINGS:
-        command += ["-c", setting]
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        *arguments,
-        cwd=cwd,
-        env=_environment(remote, environment or {}),
-        stdin=asyncio.subprocess.PIPE if stdin is not None else asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    process = await _start(arguments, cwd, _environment(remote, environment or {}), stdin)
+    whole = False
     try:
-        out, err = await asyncio.wait_for(process.communicate(stdin), timeout_s)
+        async with asyncio.timeout(timeout_s):
+            out, err, was_cut = await _talk(process, stdin, enough or MAX_OUTPUT)
+        whole = not was_cut
     except TimeoutError:
         raise GitError(f"git {arguments[0]} took longer than {timeout_s:.0f} s.") from None
     finally:
-        if process.returncode is None:
-            process.kill()
+        if not whole:
+            _end(process)
             await process.wait()
-    if process.returncode not in accept:
-        raise GitError(f"git {arguments[0]} failed: {_words(err, remote)}")
-    if len(out) > MAX_OUTPUT:
+    if was_cut and enough is None:
         raise GitError(f"git {arguments[0]} printed over {MAX_OUTPUT:,} bytes.")
+    if not was_cut and process.returncode not in accept:
+        words = err.decode("utf-8", "replace").strip()[-2000:] or "no message"
+        raise GitError(f"git {arguments[0]} failed: {_safe(words, remote)}")
     return out
+
+
+async def _start(
+    arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], stdin: bytes | None
+) -> asyncio.subprocess.Process:
+    command = ["git"]
+    for setting in _SETTINGS:
+        command += ["-c", setting]
+    try:
+        return await asyncio.create_subprocess_exec(
+            *command,
+            *arguments,
+            cwd=cwd,
+            env=environment,
+            stdin=asyncio.subprocess.PIPE if stdin is not None else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=_CHUNK,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        # NUL, half a character, or text longer than a command line; or no git, or no such folder.
+        why = error.strerror if isinstance(error, OSError) else "text that can't be an argument"
+        raise GitError(f"git {arguments[0]} could not be run: {why}.") from None
+
+
+async def _talk(
+    process: asyncio.subprocess.Process, stdin: bytes | None, most: int
+) -> tuple[bytes, bytes, bool]:
+    """Output, last words, and whether the output was cut at `most` bytes and the process ended."""
+
+    async def feed() -> None:
+        if process.stdin is not None:
+            with suppress(ConnectionError):
+                process.stdin.write(stdin or b"")
+                await process.stdin.drain()
+            process.stdin.close()
+
+    async def read() -> tuple[bytes, bool]:
+        kept = bytearray()
+        async for chunk in _chunks(process.stdout):
+            kept += chunk
+            if len(kept) > most:
+                _end(process)
+                return bytes(kept[:most]), True
+        return bytes(kept), False
+
+    async def listen() -> bytes:
+        kept = b""
+        async for chunk in _chunks(process.stderr):
+            kept = (kept + chunk)[-_MAX_WORDS:]
+        return kept
+
+    (out, was_cut), err, _ = await asyncio.gather(read(), listen(), feed())
+    await process.wait()
+    return out, err, was_cut
+
+
+async def _chunks(stream: asyncio.StreamReader | None) -> AsyncIterator[bytes]:
+    while stream is not None and (chunk := await stream.read(_CHUNK)):
+        yield chunk
+
+
+def _end(process: asyncio.subprocess.Process) -> None:
+    """End git and what it started (it runs in a session of its own)."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _safe(text: str, remote: Remote | None) -> str:
+    return remote.without_secrets(text) if remote else text
 
 
 def _environment(remote: Remote | None, more: Mapping[str, str]) -> dict[str, str]:
@@ -129,13 +224,6 @@ def _environment(remote: Remote | None, more: Mapping[str, str]) -> dict[str, st
     }
 
 
-def _words(err: bytes, remote: Remote | None) -> str:
-    text = err.decode("utf-8", "replace").strip()[-2000:]
-    if remote and remote.token:
-        text = text.replace(remote.token, "[redacted]")
-    return text or "no message"
-
-
 def checked_sha(text: str) -> str:
     """`text` if it is a whole object name, so that it can't be an option. Raises GitError."""
     if not _SHA.fullmatch(text):
@@ -151,9 +239,18 @@ def checked_branch(text: str) -> str:
         or ".." in text
         or "@{" in text
         or "//" in text
-        or text.endswith(("/", ".", ".lock"))
-        or any(part.startswith(".") for part in text.split("/"))
+        or text.endswith(("/", "."))
+        or any(part.startswith(".") or part.endswith(".lock") for part in text.split("/"))
+        or not is_storable(text)
     )
     if bad:
         raise GitError(f"{text[:80]!r} is not a branch name.")
     return text
+
+
+def is_storable(text: str) -> bool:
+    """Whether the text is bytes to the operating system; half a character is not."""
+    try:
+        return bool(os.fsencode(text))
+    except UnicodeEncodeError:
+        return False

@@ -1,12 +1,17 @@
-"""Throwaway checkouts for the fixer, and pushing what came out of them."""
+"""Throwaway checkouts for the fixer, and pushing what came out of them.
+
+Git is told where the repository is; it does not ask the checkout, in which anything may have been
+written since.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,29 +40,70 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A commit's files on disk. Links are small text files, nothing was run to make them."""
+    """A commit's files on disk. Links are small text files, nothing was run to make them.
+
+    `git_dir` is where git keeps what it knows of this checkout.
+    """
 
     path: Path
     repository: Repository
     commit: str
+    git_dir: Path
 
     async def commit_all(self, message: str, identity: Identity) -> str | None:
-        """Commit everything as it stands. None when nothing changed."""
+        """Commit all files as they stand. None when nothing changed.
+
+        New links and repositories inside the repository are left out: a fix is made of files.
+        """
         await self._git("add", "--all", "--", ".")
-        status = await self._git("status", "--porcelain", "-z", "--untracked-files=all")
-        if not status.strip(b"\0"):
+        strange = _not_files(await self._staged())
+        if strange:
+            await self._git(
+                "reset", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul",
+                stdin=b"\0".join(strange),
+            )  # fmt: skip
+        if not await self._staged():
             return None
-        await git(
-            ("commit", "--quiet", "--no-verify", "--no-gpg-sign", "--file=-"),
-            cwd=self.path,
-            remote=self.repository.remote,
-            stdin=message.encode("utf-8", "replace"),
+        await self._git(
+            "commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-",
+            stdin=message.replace("\0", "").encode("utf-8", "replace"),
             environment=identity.environment(),
-        )
+        )  # fmt: skip
         return (await self._git("rev-parse", "HEAD")).decode().strip()
 
-    async def _git(self, *arguments: str) -> bytes:
-        return await git(arguments, cwd=self.path, remote=self.repository.remote)
+    async def _staged(self) -> bytes:
+        return await self._git("diff-index", "--cached", "--raw", "-z", "--no-renames", "HEAD")
+
+    async def _git(
+        self,
+        *arguments: str,
+        stdin: bytes | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> bytes:
+        return await git(
+            arguments,
+            cwd=self.path,
+            remote=self.repository.remote,
+            stdin=stdin,
+            environment={**self._place(), **(environment or {})},
+        )
+
+    def _place(self) -> dict[str, str]:
+        return {
+            "GIT_DIR": str(self.git_dir),
+            "GIT_WORK_TREE": str(self.path),
+            "GIT_LITERAL_PATHSPECS": "1",
+        }
+
+
+def _not_files(raw: bytes) -> list[bytes]:
+    """Paths that `diff-index --raw -z` shows as becoming a link or a repository."""
+    heads = raw.split(b"\0")
+    return [
+        path
+        for head, path in zip(heads[::2], heads[1::2], strict=False)
+        if head.split(b" ")[1] in (b"120000", b"160000")
+    ]
 
 
 @asynccontextmanager
@@ -65,18 +111,29 @@ async def checkout(repository: Repository, commit: str, root: Path) -> AsyncIter
     """A checkout of `commit` in a new folder below `root`; gone when the block ends."""
     checked_sha(commit)
     await asyncio.to_thread(root.mkdir, mode=0o700, parents=True, exist_ok=True)
-    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=root, prefix="fix-"))
-    path = folder / "checkout"
+    path = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=root, prefix="fix-"))
     try:
         await git(
             ("worktree", "add", "--quiet", "--detach", str(path), commit),
             cwd=repository.git_dir,
             remote=repository.remote,
         )
-        yield Checkout(path, repository, commit)
+        found = await git(("rev-parse", "--absolute-git-dir"), cwd=path)
+        git_dir = Path(os.fsdecode(found.removesuffix(b"\n")))
+        yield Checkout(path, repository, commit, git_dir)
     finally:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-        await git(("worktree", "prune"), cwd=repository.git_dir)
+        await asyncio.to_thread(_remove, path)
+        # A leftover note of a folder that is gone harms nobody; the next prune takes it.
+        with suppress(GitError):
+            await git(("worktree", "prune"), cwd=repository.git_dir)
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder, also what was made read-only in it."""
+    for folder, _, _ in os.walk(path):
+        with suppress(OSError):
+            Path(folder).chmod(0o700)
+    shutil.rmtree(path, ignore_errors=True)
 
 
 async def push(
@@ -91,7 +148,7 @@ async def push(
     lease = f"--force-with-lease={name}:{checked_sha(expected) if expected else ''}"
     try:
         await git(
-            ("push", "--quiet", "--no-verify", "--porcelain", lease, remote.url,
+            ("push", "--quiet", "--no-verify", "--porcelain", lease, "--", remote.url,
              f"{checked_sha(sha)}:{name}"),
             cwd=repository.git_dir,
             remote=remote,
@@ -105,6 +162,8 @@ async def remote_sha(repository: Repository, remote: Remote, branch: str) -> str
     """Where the remote's branch is now; None when it does not exist."""
     name = f"refs/heads/{checked_branch(branch)}"
     out = await git(
-        ("ls-remote", "--quiet", remote.url, name), cwd=repository.git_dir, remote=remote
+        ("ls-remote", "--quiet", "--", remote.url, name), cwd=repository.git_dir, remote=remote
     )
-    return out.split()[0].decode() if out.strip() else None
+    # Git takes the name as a pattern for the end: other refs may be listed too.
+    found = (line.split(b"\t", 1) for line in out.splitlines())
+    return next((sha.decode() for sha, ref in found if ref == os.fsencode(name)), None)

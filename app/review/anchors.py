@@ -8,14 +8,15 @@ the same wherever it stands.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.domain.diff import Diff, FileChange, FileStatus, Hunk, LineKind
+from app.agents.sanitise import outgoing
+from app.domain.diff import Diff, FileChange, Hunk, LineKind
 from app.domain.effects import Side
 from app.domain.findings import Location
 
 _SHORTEST_QUOTE = 4
+_RUN = re.compile(r"`+")
 _SPAN = re.compile(r"`+([^`\n]+)`+")
 
 
@@ -76,6 +77,23 @@ def is_exact(place: Anchor, location: Location) -> bool:
     """Whether the anchor covers exactly the finding's lines: only then a suggestion fits there."""
     covered = (place.start_line or place.line, place.line)
     return place.side is Side.RIGHT and covered == _lines_of(location)
+
+
+def suggestion_block(suggestion: str | None) -> str:
+    """The replacement as GitHub's suggestion block, "" for none; an empty one deletes the lines.
+
+    The fence is longer than any run of back-ticks inside, so the code can't end the block. Code
+    that may not be posted letter by letter (it holds a credential, invisible characters, a marker
+    of ours) gets no block, since what is applied must be what was meant.
+    """
+    if suggestion is None:
+        return ""
+    code = suggestion.replace("\r\n", "\n")
+    code = code if not code or code.endswith("\n") else f"{code}\n"
+    longest = max((len(run) for run in _RUN.findall(code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    block = f"{fence}suggestion\n{code}{fence}"
+    return block if outgoing(block) == block else ""
 
 
 def _lines_of(location: Location) -> tuple[int, int] | None:

@@ -2,19 +2,21 @@
 
 A pull request can't hide its own code: attributes and generated-markers count as they stand on the
 base side. A new file that says it is generated is read all the same, last and under that name,
-unless a base-side attribute vouches for it. Database migrations are never dropped.
+unless a base-side attribute or a neighbour by the same generator vouches for it. Database
+migrations are never dropped, and what moves to or from a sensitive path is always read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from app.domain.coverage import Coverage, CoverageEntry, CoverageState
-from app.domain.diff import FileChange, FileStatus
+from app.domain.diff import FileChange, FileStatus, LineKind
 from app.git.objects import glob_matcher
+from app.review.risk import is_sensitive
 
 
 class SkipReason(StrEnum):
@@ -80,6 +82,30 @@ _NOT_GENERATED = re.compile(
 )
 _ESLINT_HEADER = re.compile(rb"\A\s*/\*\s*eslint-disable\s*\*/")
 _LONG_LINE = 400
+_BLOCKS = (
+    (b"/*", b"*/"),
+    (b"<!--", b"-->"),
+    (b'"""', b'"""'),
+    (b"'''", b"'''"),
+    (b"{-", b"-}"),
+    (b"(*", b"*)"),
+    (b"<#", b"#>"),
+    (b"=begin", b"=end"),
+    (b"--[[", b"]]"),
+)
+_COMMENT_STARTS = (
+    *(start for start, _ in _BLOCKS),
+    b"#",
+    b"//",
+    b"*",
+    b"--",
+    b";",
+    b"%",
+    b"'",
+    b"dnl ",
+    b"REM ",
+    b"::",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +114,8 @@ class FileFacts:
 
     `head` are its first bytes after the change, `base_head` before it (None: it did not exist).
     `attributes` are the base side's git attributes that are set for it (`linguist-generated`).
-    `skip_reason` is set by the policy (ignored or withheld paths).
+    `skip_reason` is set by the policy (ignored or withheld paths). `sibling_heads` are the first
+    bytes of base-side files beside a new file that may vouch for it.
     """
 
     change: FileChange
@@ -96,6 +123,7 @@ class FileFacts:
     base_head: bytes | None = None
     attributes: frozenset[str] = frozenset()
     skip_reason: SkipReason | None = None
+    sibling_heads: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,33 +167,53 @@ def skip_reason(facts: FileFacts) -> SkipReason | None:
         return SkipReason.SUBMODULE
     if change.binary:
         return SkipReason.BINARY
-    if _MIGRATION.search(change.path):
-        return None
-    by_name = _by_name(change.path, facts.attributes)
-    if by_name is not None:
+    name = change.path.casefold().rpartition("/")[2]
+    by_name = _by_name(name)
+    if by_name is not None or _is_migration(change):
         return by_name
-    if _is_generated_on_base(facts):
+    if _is_vendored(change.path, facts.attributes):
+        return SkipReason.VENDORED
+    if "linguist-generated" in facts.attributes or _is_generated_by_base(facts):
         return SkipReason.GENERATED
     return SkipReason.NO_CONTENT if _says_nothing(change) else None
 
 
-def _by_name(path: str, attributes: frozenset[str]) -> SkipReason | None:
-    lowered = path.casefold()
-    name = lowered.rpartition("/")[2]
+def _by_name(name: str) -> SkipReason | None:
     if name in LOCK_FILES:
         return SkipReason.LOCK_FILE
-    in_vendored = VENDORED_FOLDERS.intersection(lowered.split("/")[:-1])
-    if in_vendored or "linguist-vendored" in attributes:
-        return SkipReason.VENDORED
     if name.endswith(_MINIFIED):
         return SkipReason.MINIFIED
-    if name.endswith(".map"):
-        return SkipReason.SOURCE_MAP
-    return SkipReason.GENERATED if "linguist-generated" in attributes else None
+    return SkipReason.SOURCE_MAP if name.endswith(".map") else None
 
 
-def _is_generated_on_base(facts: FileFacts) -> bool:
-    return facts.base_head is not None and looks_generated(facts.base_head)
+def _is_migration(change: FileChange) -> bool:
+    return any(_MIGRATION.search(path) for path in (change.path, change.old_path or ""))
+
+
+def _is_vendored(path: str, attributes: frozenset[str]) -> bool:
+    folders = path.casefold().split("/")[:-1]
+    return "linguist-vendored" in attributes or not VENDORED_FOLDERS.isdisjoint(folders)
+
+
+def _is_generated_by_base(facts: FileFacts) -> bool:
+    """The base had the marker and the change leaves it, or base-side neighbours have the same."""
+    if facts.base_head is not None:
+        return looks_generated(facts.base_head) and not _drops_marker(facts)
+    mine = generator_line(facts.head) if facts.change.status is FileStatus.ADDED else None
+    return mine is not None and any(generator_line(head) == mine for head in facts.sibling_heads)
+
+
+def _drops_marker(facts: FileFacts) -> bool:
+    """A file that stops saying so is written by hand from now on."""
+    if looks_generated(facts.head):
+        return False
+    removed = b"\n".join(
+        line.content
+        for hunk in facts.change.hunks
+        for line in hunk.lines
+        if line.kind is LineKind.REMOVED and (line.old or 0) <= _HEAD_LINES
+    )
+    return looks_generated(removed)
 
 
 def _claims_generated(facts: FileFacts) -> bool:
@@ -175,27 +223,52 @@ def _claims_generated(facts: FileFacts) -> bool:
 def looks_generated(head: bytes) -> bool:
     """Whether the first lines of a file say that a program wrote it.
 
-    Only comments count: a string that holds the words (a generator's own source) does not.
+    Only comments count: a string that holds the words (a generator's own source) does not. An
+    `eslint-disable` for the whole file counts if lines are as long as only programs write them.
     """
-    lines = head[:_HEAD_BYTES].split(b"\n")[:_HEAD_LINES]
-    said = b"\n".join(line for line in lines if _is_comment(line))
-    if _NOT_GENERATED.search(said):
-        return False
-    if _GENERATED.search(said):
+    if generator_line(head) is not None:
         return True
+    lines = head[:_HEAD_BYTES].split(b"\n")[:_HEAD_LINES]
     return bool(_ESLINT_HEADER.match(head)) and any(len(line) > _LONG_LINE for line in lines)
 
 
-def _is_comment(line: bytes) -> bool:
-    return line.lstrip().startswith(
-        (b"#", b"//", b"/*", b"*", b"--", b";", b"<!--", b"%", b"'", b'"""')
-    )
+def generator_line(head: bytes) -> bytes | None:
+    """The comment by which a generator marks its output, without version numbers; None: none."""
+    said = list(_comments(head[:_HEAD_BYTES].split(b"\n")[:_HEAD_LINES]))
+    if _NOT_GENERATED.search(b"\n".join(said)):
+        return None
+    marked = next((line for line in said if _GENERATED.search(line)), None)
+    return None if marked is None else re.sub(rb"[\d.]+", b"", marked).strip().lower()
+
+
+def _comments(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines that are comments in any usual language, also inside block comments."""
+    end: bytes | None = None
+    for line in lines:
+        bare = line.strip()
+        if end is not None:
+            yield bare
+            end = None if end in bare else end
+        elif bare.startswith(_COMMENT_STARTS):
+            yield bare
+            end = _block_end(bare)
+
+
+def _block_end(bare: bytes) -> bytes | None:
+    for start, end in _BLOCKS:
+        if bare.startswith(start):
+            return None if end in bare[len(start) :] else end
+    return None
 
 
 def _says_nothing(change: FileChange) -> bool:
-    """A rename or copy without any change of content, mode or type."""
+    """A rename or copy without any change of content, mode or type, between harmless places.
+
+    Moving a file to where workflows live changes what runs without changing a line.
+    """
     moved = change.status in (FileStatus.RENAMED, FileStatus.COPIED)
-    return moved and not change.hunks and change.old_mode == change.new_mode
+    sensitive = is_sensitive(change.path) or is_sensitive(change.old_path or "")
+    return moved and not change.hunks and change.old_mode == change.new_mode and not sensitive
 
 
 AttributeRule = tuple[str, frozenset[str], frozenset[str]]
@@ -214,7 +287,7 @@ def attributes_of(path: str, rules: Sequence[AttributeRule]) -> frozenset[str]:
 def parse_attributes(text: bytes) -> tuple[AttributeRule, ...]:
     """The rules of a `.gitattributes` file that speak of linguist; everything else is ignored."""
     rules = []
-    for line in text.decode("utf-8", "replace").splitlines():
+    for line in text.decode("utf-8", "surrogateescape").split("\n"):
         fields = line.split()
         if not fields or fields[0].startswith(("#", "[", '"')):
             continue

@@ -17,14 +17,15 @@ LITE_LINES = 100
 
 _WORDS = frozenset(
     {
-        "acl", "auth", "authentication", "authn", "authorization", "authz", "certificate",
-        "certificates", "cert", "certs", "cookie", "cookies", "cors", "credential", "credentials",
-        "crypto", "cryptography", "csrf", "decrypt", "encrypt", "encryption", "firewall", "iam",
-        "jwt", "keys", "keystore", "login", "logout", "mfa", "oauth", "oauth2", "oidc", "otp",
+        "2fa", "acl", "acls", "auth", "authenticate", "authentication", "authenticator", "authn",
+        "authorization", "authorize", "authorizer", "authz", "certificate", "certificates", "cert",
+        "certs", "cookie", "cookies", "cors", "credential", "credentials", "crypto", "cryptography",
+        "csrf", "decrypt", "decryption", "encrypt", "encryption", "firewall", "iam", "jwt", "keys",
+        "keyring", "keystore", "kms", "login", "logout", "mfa", "oauth", "oidc", "otp",
         "passwd", "password", "passwords", "permission", "permissions", "policy", "privilege",
         "rbac", "role", "roles", "saml", "secret", "secrets", "security", "session", "sessions",
         "signature", "signing", "signin", "signup", "sso", "sudo", "sudoers", "token", "tokens",
-        "totp", "webhook", "webhooks",
+        "totp", "vault", "webhook", "webhooks",
     }
 )  # fmt: skip
 """Words of a path that name what guards something. Matched whole: `author.py` is not `auth`."""
@@ -32,7 +33,7 @@ _WORDS = frozenset(
 _PLACES = re.compile(
     r"(?:^|/)(?:\.github/(?:workflows|actions)/|\.circleci/|\.buildkite/|\.gitlab-ci\.ya?ml$"
     r"|azure-pipelines\.ya?ml$|jenkinsfile$|\.travis\.yml$"
-    r"|(?:[^/]*\.)?dockerfile(?:\.[^/]*)?$|docker-compose[^/]*\.ya?ml$|codeowners$"
+    r"|(?:[^/]*\.)?(?:docker|container)file(?:\.[^/]*)?$|(?:docker-)?compose[^/]*\.ya?ml$|codeowners$"
     r"|\.npmrc$|\.pypirc$|nginx[^/]*\.conf$)",
     re.IGNORECASE,
 )
@@ -74,8 +75,9 @@ def assess(files: Sequence[FileChange]) -> RiskAssessment:
 
 def is_sensitive(path: str) -> bool:
     """Whether a whole word of the path names something that guards, or it is CI or an image."""
-    words = {word.casefold() for word in _BREAK.split(path) if word}
-    return bool(words & _WORDS) or _PLACES.search(path) is not None
+    words = {word.lower() for word in _BREAK.split(path) if word}
+    words |= {word.rstrip("0123456789") for word in words}
+    return not words.isdisjoint(_WORDS) or _PLACES.search(path) is not None
 
 
 def _tier(files: int, lines: int, sensitive: bool) -> tuple[Tier, RiskReason]:

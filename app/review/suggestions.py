@@ -1,16 +1,13 @@
-"""Replacement code as GitHub's suggestion block: only where one click leaves the file right. Pure."""
+"""Replacement code as GitHub's suggestion block, where one click leaves the file right. Pure."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from app.agents.sanitise import outgoing
 from app.domain.diff import FileChange
 from app.domain.findings import Location
-from app.review.anchors import Anchor, is_exact
+from app.review.anchors import Anchor, is_exact, suggestion_block
 
-_RUN = re.compile(r"`+")
 _NEIGHBOURS = 50
 
 
@@ -31,26 +28,9 @@ def suggestion_at(
     if _repeats_neighbours(code, change, first, place.line):
         return ""
     fitted = _indented(code, replaced)
-    return (
-        suggestion_block("\n".join(fitted) + "\n" if fitted else "") if fitted is not None else ""
-    )
-
-
-def suggestion_block(suggestion: str | None) -> str:
-    """The replacement as GitHub's suggestion block, "" for none; an empty one deletes the lines.
-
-    The fence is longer than any run of back-ticks inside, so the code can't end the block. Code
-    that may not be posted letter by letter (it holds a credential, invisible characters, a marker
-    of ours) gets no block, since what is applied must be what was meant.
-    """
-    if suggestion is None:
+    if fitted is None:
         return ""
-    code = suggestion.replace("\r\n", "\n")
-    code = code if not code or code.endswith("\n") else f"{code}\n"
-    longest = max((len(run) for run in _RUN.findall(code)), default=0)
-    fence = "`" * max(3, longest + 1)
-    block = f"{fence}suggestion\n{code}{fence}"
-    return block if outgoing(block) == block else ""
+    return suggestion_block("".join(f"{line}\n" for line in fitted))
 
 
 def _lines(code: str) -> list[str]:
