@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.agents.port import Runtime
+from app.agents.redact import redact
 from app.agents.runtimes.direct import DirectRuntime, ProviderSettings, WireFormat
 from app.control.routing import Routing, shipped_routing
 from app.domain.jobs import AppRole, JobKind
@@ -85,7 +86,8 @@ def _opener(settings: Settings, role: AppRole, parts: Parts) -> OpenForge:
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[Forge]:
-        async with GitHubForge(app) as forge:
+        # A last look at everything that leaves: whatever was forgotten above, no secret goes out.
+        async with GitHubForge(app, outgoing=redact) as forge:
             yield parts.around_forge(role, forge) if parts.around_forge else forge
 
     return opened

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.bots import Authorship, BotSignal, bot_signal, is_machine_account, plain_login
+from app.domain.coverage import Coverage
 from app.domain.findings import Finding
 from app.domain.jobs import Cause
 from app.domain.policy import Policy
@@ -130,9 +131,11 @@ def _authorship(
 
 
 def _same(previous: ReviewRun | None, pull: PullRequest, policy: Policy) -> bool:
-    """Whether exactly this head, base and policy were reviewed before."""
+    """Whether exactly this head, base and policy were reviewed before, and wholly."""
     return (
         previous is not None
+        and Coverage.from_json(previous.coverage).is_full
+        and not previous.incomplete
         and previous.head_sha == pull.head_sha
         and previous.base_sha == pull.base_sha
         and previous.policy_digest == policy.fingerprint

@@ -10,7 +10,6 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from app.domain.findings import (
     CarriedClaim,
@@ -20,14 +19,7 @@ from app.domain.findings import (
     JudgedFinding,
     ReportedFinding,
 )
-from loop_guards import Origin
-
-
-class CarriedOutcome(StrEnum):
-    """What became of an earlier finding in this round."""
-
-    FIXED = "fixed"
-    OPEN = "open"
+from loop_guards import FixedDecision, FixedFacts, Origin, judge_fixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +27,8 @@ class CarriedResult:
     """One earlier finding after this round, with the evidence that was given for it."""
 
     finding: Finding
-    outcome: CarriedOutcome
+    decision: FixedDecision
     evidence: str
-    claimed_fixed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +46,8 @@ class JudgeInput:
     """Everything the judge pass is a function of.
 
     `reported` are all findings of all reviewers; `judged`, `carried` and `dropped` are the
-    coordinator's words about them. `changed_since` says per short id of an earlier finding whether
-    any file it names changed since it was last seen. `code_at` gives the source line a finding
+    coordinator's words about them. `changed_since` holds per short id of an earlier finding the
+    files that changed since it was last seen. `code_at` gives the source line a finding
     points at ("" when unknown); `touched` says whether the pull request's own diff shows that line.
     """
 
@@ -66,7 +57,7 @@ class JudgeInput:
     carried: tuple[CarriedClaim, ...]
     dropped: tuple[DroppedFinding, ...]
     known_paths: frozenset[str]
-    changed_since: Mapping[str, bool]
+    changed_since: Mapping[str, frozenset[str]]
     code_at: Mapping[tuple[str | None, int | None], str]
     touched: frozenset[tuple[str | None, int | None]]
     is_fix_pr: bool
@@ -166,15 +157,15 @@ def _carried(
         if says_fixed and finding.short_id in reraised:
             problems.append(f"{finding.short_id} was called fixed and raised again; it stays open.")
             says_fixed = False
-        fixed = says_fixed and facts.changed_since.get(finding.short_id, False)
-        results.append(
-            CarriedResult(
-                finding=finding,
-                outcome=CarriedOutcome.FIXED if fixed else CarriedOutcome.OPEN,
-                evidence=claim.evidence if claim else "",
+        files = {finding.location.path, *finding.also} - {None}
+        decision = judge_fixed(
+            FixedFacts(
                 claimed_fixed=says_fixed,
+                files=frozenset(name for name in files if name is not None),
+                changed_files=facts.changed_since.get(finding.short_id, frozenset()),
             )
         )
+        results.append(CarriedResult(finding, decision, claim.evidence if claim else ""))
     return tuple(results), tuple(problems)
 
 

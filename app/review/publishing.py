@@ -193,7 +193,7 @@ def _next_step(facts: ReviewFacts, stored: _Stored) -> NextStep:
         return _after_a_person(facts, stored)
     if run.verdict is Verdict.APPROVED:
         return NextStep.MERGE
-    escalated = task.state is FixTaskState.ESCALATED
+    escalated = run.verdict is Verdict.ESCALATED
     return NextStep.HUMAN if escalated else NextStep.FIXER_TURN
 
 

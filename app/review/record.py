@@ -11,13 +11,15 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.coverage import Coverage
 from app.domain.findings import Finding
+from app.domain.jobs import JobKind
 from app.domain.runs import RunState, Tier, Usage
 from app.domain.tasks import FixTaskState
 from app.jobs.context import JobContext
 from app.jobs.ledger import enqueue
+from app.jobs.requests import JobRequest
 from app.jobs.turns import turn_request
 from app.review.facts import ReviewFacts
-from app.review.judge import CarriedOutcome, Judgement, NewFinding
+from app.review.judge import Judgement, NewFinding
 from app.review.verdict import fix_verdict, human_verdict, next_step
 from app.store.decisions import note_decision
 from app.store.findings import finding_rows, number_findings, to_finding
@@ -192,7 +194,7 @@ async def _update_carried(
     for item in result.judgement.carried:
         row = await session.get_one(FindingRow, item.finding.id, with_for_update=True)
         row.updated_at = now
-        if item.outcome is CarriedOutcome.FIXED:
+        if item.decision.fixed:
             row.status, row.fixed_sha = FindingStatus.FIXED, head
             row.status_reason, row.status_at = item.evidence[:2000] or "fixed", now
         else:
@@ -208,9 +210,8 @@ def _fill_run(
 ) -> None:
     run.state, run.finished_at = RunState.DONE, now
     run.tier, run.summary = result.tier, result.summary
-    run.verdict, run.reason = verdict.verdict, str(verdict.reason)
-    if following is not None and following.outcome == NextOutcome.ESCALATE:
-        run.reason = str(following.reason)
+    said = following or verdict
+    run.verdict, run.reason = said.verdict, str(said.reason)
     run.blocking = sorted(verdict.blocking)
     run.incomplete, run.models = list(result.failed_reviewers), list(result.models)
     run.coverage = result.coverage.to_json()
@@ -263,6 +264,9 @@ async def _follow(
                 turn_request(task, job.claim.installation_id), run_at=now + PUBLISH_GRACE
             )
             await enqueue(session, request, now=now)
+        case NextOutcome.ROUND:
+            task.state, task.state_reason = FixTaskState.REVIEWING, str(following.reason)
+            await enqueue(session, _again(job, run), now=now)
         case NextOutcome.ESCALATE:
             task.escalation_reason = str(following.reason)
             task.escalation_reasons = [str(reason) for reason in following.reasons]
@@ -275,6 +279,19 @@ async def _follow(
         case _:
             task.state_reason = str(following.reason)
     task.updated_at = now
+
+
+def _again(job: JobContext, run: ReviewRun) -> JobRequest:
+    """Another look at the same head, since the last one did not see all of it."""
+    return JobRequest(
+        kind=JobKind.REVIEW_PULL_REQUEST,
+        key=f"again:{run.id}",
+        payload={**job.payload, "causes": []},
+        subject=job.claim.subject,
+        lane=job.claim.subject,
+        installation_id=job.claim.installation_id,
+        repository_id=job.claim.repository_id,
+    )
 
 
 async def note_admission(

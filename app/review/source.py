@@ -132,14 +132,13 @@ def touched(diff: Diff, locations: Iterable[Location]) -> frozenset[Spot]:
 
 async def changed_since(
     repository: Repository, findings: Iterable[Finding], head: str
-) -> dict[str, bool]:
-    """Per short id: did a file of the finding change between when it was last seen and `head`?"""
+) -> dict[str, frozenset[str]]:
+    """Per short id: the files that changed between when the finding was last seen and `head`."""
     by_sha: dict[str, frozenset[str]] = {}
-    result: dict[str, bool] = {}
+    result: dict[str, frozenset[str]] = {}
     for finding in findings:
         seen = finding.last_seen_sha
         if seen not in by_sha:
             by_sha[seen] = await repository.changed_paths(seen, head)
-        files = {finding.location.path, *finding.also}
-        result[finding.short_id] = bool(files & by_sha[seen])
+        result[finding.short_id] = by_sha[seen]
     return result

@@ -102,4 +102,5 @@ def _fix_finding(finding: Finding, task: TaskView) -> FixFinding:
         severity_when_raised=finding.severity,
         ordered=finding.id in task.ordered,
         in_own_diff=not of_task,
+        was_blocking=any(finding.id in blocking for blocking in task.blocking_history),
     )

@@ -16,8 +16,8 @@ from app.domain.findings import (
     Location,
     ReportedFinding,
 )
-from app.review.judge import CarriedOutcome, JudgeInput, Judgement, fingerprint, judge
-from loop_guards import FindingStatus, Origin, Severity
+from app.review.judge import JudgeInput, Judgement, fingerprint, judge
+from loop_guards import FindingStatus, FixedOutcome, Origin, Severity
 
 CODE = "cursor.execute(f'select {name}')"
 
@@ -120,16 +120,16 @@ def test_the_same_claim_twice_is_one_finding() -> None:
 @pytest.mark.parametrize(
     ("claim", "changed", "raised", "outcome"),
     [
-        pytest.param(CarriedState.FIXED, True, False, CarriedOutcome.FIXED, id="word-and-change"),
-        pytest.param(CarriedState.FIXED, False, False, CarriedOutcome.OPEN, id="word-alone"),
-        pytest.param(CarriedState.OPEN, True, False, CarriedOutcome.OPEN, id="change-alone"),
-        pytest.param(None, True, False, CarriedOutcome.OPEN, id="silence"),
-        pytest.param(CarriedState.FIXED, True, True, CarriedOutcome.OPEN, id="fixed-yet-raised"),
-        pytest.param(CarriedState.ACKNOWLEDGED, True, False, CarriedOutcome.OPEN, id="no-waiver"),
+        pytest.param(CarriedState.FIXED, True, False, FixedOutcome.FIXED, id="word-and-change"),
+        pytest.param(CarriedState.FIXED, False, False, FixedOutcome.OPEN, id="word-alone"),
+        pytest.param(CarriedState.OPEN, True, False, FixedOutcome.OPEN, id="change-alone"),
+        pytest.param(None, True, False, FixedOutcome.OPEN, id="silence"),
+        pytest.param(CarriedState.FIXED, True, True, FixedOutcome.OPEN, id="fixed-yet-raised"),
+        pytest.param(CarriedState.ACKNOWLEDGED, True, False, FixedOutcome.OPEN, id="no-waiver"),
     ],
 )
 def test_an_earlier_finding(
-    claim: CarriedState | None, changed: bool, raised: bool, outcome: CarriedOutcome
+    claim: CarriedState | None, changed: bool, raised: bool, outcome: FixedOutcome
 ) -> None:
     """Fixed needs the reviewer's word and a change; everything else stays open."""
     judged = (JudgedFinding(reported(), refs=("security-1",), short_id="F1"),) if raised else ()
@@ -138,10 +138,10 @@ def test_an_earlier_finding(
             existing=(earlier(),),
             judged=judged,
             carried=(CarriedClaim("F1", claim, "line 4"),) if claim else (),
-            changed_since={"F1": changed},
+            changed_since={"F1": frozenset({"app/a.py"} if changed else {"app/b.py"})},
         )
     )
-    assert [item.outcome for item in result.carried] == [outcome]
+    assert [item.decision.outcome for item in result.carried] == [outcome]
     assert result.new == ()
 
 
@@ -151,7 +151,7 @@ def test_an_open_finding_raised_as_new_is_folded() -> None:
         facts(existing=(earlier(),), judged=(JudgedFinding(reported(), refs=("security-1",)),))
     )
     assert result.new == ()
-    assert [item.outcome for item in result.carried] == [CarriedOutcome.OPEN]
+    assert [item.decision.outcome for item in result.carried] == [FixedOutcome.OPEN]
 
 
 @pytest.mark.parametrize(

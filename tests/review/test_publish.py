@@ -1,0 +1,169 @@
+"""What a round writes (app/review/publish.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.domain.coverage import CoverageState
+from app.domain.effects import (
+    AddLabel,
+    CheckConclusion,
+    Comment,
+    DismissReview,
+    PublishReview,
+    ResolveThread,
+    ReviewEvent,
+    SetCheckRun,
+    SetStickyComment,
+)
+from app.domain.findings import Location
+from app.domain.forge import PublishedReview, ReviewState
+from app.review.publish import (
+    NEEDS_HUMAN,
+    Publishing,
+    conclusion_of,
+    effects_of,
+    event_of,
+    unreviewed_check,
+)
+from loop_guards import Verdict
+from tests.review.factories import coverage, finding, publishing, view
+
+CONCERNS = view(verdict=Verdict.SIGNIFICANT_CONCERNS, fresh=(finding(),))
+CHANGES = view(verdict=Verdict.CHANGES_REQUESTED, fresh=(finding(),))
+MINOR = view(verdict=Verdict.MINOR_ISSUES, fresh=(finding(),))
+PARTLY = view(coverage=coverage(CoverageState.TOO_LARGE, "window"))
+FAILED = view(failed_reviewers=("security",))
+
+
+@pytest.mark.parametrize(
+    ("facts", "event", "conclusion"),
+    [
+        pytest.param(
+            publishing(), ReviewEvent.COMMENT, CheckConclusion.SUCCESS, id="advise-clean"
+        ),
+        pytest.param(
+            publishing(CONCERNS, approves=False),
+            ReviewEvent.COMMENT, CheckConclusion.NEUTRAL, id="advise-concerns-block-nothing",
+        ),
+        pytest.param(
+            publishing(gated=True), ReviewEvent.APPROVE, CheckConclusion.SUCCESS, id="gate-clean"
+        ),
+        pytest.param(
+            publishing(CONCERNS, gated=True, approves=False),
+            ReviewEvent.REQUEST_CHANGES, CheckConclusion.FAILURE, id="gate-concerns",
+        ),
+        pytest.param(
+            publishing(MINOR, gated=True, approves=False),
+            ReviewEvent.COMMENT, CheckConclusion.NEUTRAL, id="gate-minor-issues",
+        ),
+        pytest.param(
+            publishing(PARTLY, gated=True, approves=False),
+            ReviewEvent.COMMENT, CheckConclusion.ACTION_REQUIRED, id="gate-partly-covered",
+        ),
+        pytest.param(
+            publishing(FAILED, gated=True, approves=False),
+            ReviewEvent.COMMENT, CheckConclusion.ACTION_REQUIRED, id="gate-reviewer-failed",
+        ),
+        pytest.param(
+            publishing(PARTLY, approves=False),
+            ReviewEvent.COMMENT, CheckConclusion.NEUTRAL, id="advise-partly-covered",
+        ),
+        pytest.param(
+            publishing(is_fix_pr=True),
+            ReviewEvent.APPROVE, CheckConclusion.SUCCESS, id="fix-approved",
+        ),
+        pytest.param(
+            publishing(CHANGES, is_fix_pr=True, approves=False),
+            ReviewEvent.REQUEST_CHANGES, CheckConclusion.FAILURE, id="fix-changes-requested",
+        ),
+        pytest.param(
+            publishing(CHANGES, is_fix_pr=True, approves=False, gated=True, escalation="Cap."),
+            ReviewEvent.REQUEST_CHANGES, CheckConclusion.ACTION_REQUIRED, id="fix-escalated-gate",
+        ),
+    ],
+)  # fmt: skip
+def test_what_the_forge_is_told(
+    facts: Publishing, event: ReviewEvent, conclusion: CheckConclusion
+) -> None:
+    """Advice blocks nothing; a gate is green only for a head that was reviewed whole."""
+    assert (event_of(facts), conclusion_of(facts)) == (event, conclusion)
+
+
+@pytest.mark.parametrize(
+    ("gated", "conclusion"),
+    [
+        pytest.param(True, CheckConclusion.ACTION_REQUIRED, id="gate"),
+        pytest.param(False, CheckConclusion.NEUTRAL, id="advise"),
+    ],
+)
+def test_a_head_that_was_not_reviewed(gated: bool, conclusion: CheckConclusion) -> None:
+    """Neutral passes a required check, so a gate never says it of an unreviewed head."""
+    check = unreviewed_check("run-1", "b" * 40, "Skipped", "Why.", gated=gated)
+    assert check.conclusion is conclusion
+
+
+def test_one_round_writes_review_status_and_check_in_this_order() -> None:
+    """A round costs one content-creating request besides the sticky comment; the check ends it."""
+    effects = effects_of(publishing(CONCERNS, approves=False))
+    assert [type(effect) for effect in effects] == [PublishReview, SetStickyComment, SetCheckRun]
+
+
+def test_a_round_that_changes_nothing_posts_no_review() -> None:
+    """What the last review said is not said again."""
+    effects = effects_of(publishing(changed=False))
+    assert [type(effect) for effect in effects] == [SetStickyComment, SetCheckRun]
+
+
+def test_a_comment_withdraws_earlier_verdicts() -> None:
+    """A comment lifts no block, so what stands is dismissed, and only that."""
+    ours = tuple(
+        PublishedReview(number, state, "b" * 40, "")
+        for number, state in enumerate(ReviewState, start=1)
+    )
+    effects = effects_of(publishing(MINOR, approves=False, gated=True, our_reviews=ours))
+    dismissed = {effect.review_id for effect in effects if isinstance(effect, DismissReview)}
+    standing = {r.id for r in ours if r.state.value in ("APPROVED", "CHANGES_REQUESTED")}
+    assert dismissed == standing
+
+
+def test_a_new_verdict_dismisses_nothing() -> None:
+    """An approval replaces our own earlier verdict by itself."""
+    ours = (PublishedReview(1, ReviewState.CHANGES_REQUESTED, "b" * 40, ""),)
+    effects = effects_of(publishing(is_fix_pr=True, our_reviews=ours))
+    assert not any(isinstance(effect, DismissReview) for effect in effects)
+
+
+def test_fixed_findings_resolve_their_own_threads_only() -> None:
+    """A thread is resolved for a fixed finding that has one; if not granted, a reply says so."""
+    seen = view(fixed=(finding(1), finding(2)))
+    effects = effects_of(publishing(seen, thread_ids={"F1": "PRRT_1"}, comment_ids={"F1": 11}))
+    resolved = [effect for effect in effects if isinstance(effect, ResolveThread)]
+    assert [(item.node_id, item.otherwise and item.otherwise.comment_id) for item in resolved] == [
+        ("PRRT_1", 11)
+    ]
+
+
+def test_an_escalation_is_one_comment_and_one_label() -> None:
+    """A human is asked once, with the rule and the cost."""
+    effects = effects_of(publishing(CHANGES, is_fix_pr=True, approves=False, escalation="Cap."))
+    said = [effect for effect in effects if isinstance(effect, Comment)]
+    assert [label.name for label in effects if isinstance(label, AddLabel)] == [NEEDS_HUMAN]
+    assert len(said) == 1
+    assert "Cap." in said[0].body
+    assert "$" in said[0].body
+
+
+def test_what_has_no_place_in_the_diff_stands_in_the_body() -> None:
+    """Losing an anchor loses no finding."""
+    lost = finding(2, location=Location("app/a.py", 900, 900), body="Far away.")
+    seen = view(
+        verdict=Verdict.SIGNIFICANT_CONCERNS, fresh=(finding(), lost), inline=frozenset({"F1"})
+    )
+    (review,) = [
+        effect
+        for effect in effects_of(publishing(seen, approves=False))
+        if isinstance(effect, PublishReview)
+    ]
+    assert [comment.marker.id for comment in review.comments] == ["finding-1"]
+    assert "Far away." in review.body
