@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from app.sandbox.github import pushes
 from app.sandbox.github.errors import ApiError, validation_failed
-from app.sandbox.github.gitstore import GitStore, person_of
+from app.sandbox.github.gitstore import GitStore, NewCommit, person_of
 from app.sandbox.github.hub import Hub
 from app.sandbox.github.pullgit import merged_tree, update_pull_refs
 from app.sandbox.github.render import Json
@@ -178,9 +178,8 @@ async def _merge_commit(
         title = f"Merge pull request #{pull.number} from {owner}/{pull.head_ref}"
         text, author = pull.title, actor
     message = f"{how.title or title}\n\n{how.message or text}".rstrip() + "\n"
-    return await hub.git.commit_tree(
-        pull.repository.path, tree, parents, message, person_of(author), hub.world.now()
-    )
+    new = NewCommit(message, person_of(author), hub.world.now())
+    return await hub.git.commit_tree(pull.repository.path, tree, parents, new)
 
 
 def _close(hub: Hub, pull: PullRequest) -> None:
@@ -203,11 +202,12 @@ async def reopen(hub: Hub, pull: PullRequest, actor: Account) -> None:
         head = await hub.git.branch(pull.head_repository.path, pull.head_ref)
     if head is None:
         raise validation_failed("PullRequest", "invalid", "state", "state cannot be changed.")
-    pull.closed_at, pull.updated_at = None, hub.world.now()
-    before, pull.head_sha = pull.head_sha, head
-    await update_pull_refs(hub.git, pull)
-    await pushes.outdate_comments(hub.git, pull, before)
-    await hub.events.pull_request("reopened", pull, actor)
+    async with pull.repository.lock:
+        pull.closed_at, pull.updated_at = None, hub.world.now()
+        before, pull.head_sha = pull.head_sha, head
+        await update_pull_refs(hub.git, pull)
+        await pushes.outdate_comments(hub.git, pull, before)
+        await hub.events.pull_request("reopened", pull, actor)
 
 
 async def set_draft(hub: Hub, pull: PullRequest, actor: Account, *, draft: bool) -> None:

@@ -62,7 +62,8 @@ class DoubleConfig:
 
     `directory` keeps the repositories (None: a temporary directory, removed at exit).
     `control_token` guards `/_sandbox` (None: random). `clock` gives the time of every timestamp.
-    `rate_limit` is the primary limit per hour and installation.
+    `rate_limit` is the primary limit per hour and installation; `content_per_minute` the
+    secondary limit on content-creating requests (80 on github.com; None: not enforced).
     """
 
     apps: tuple[AppConfig, ...] = ()
@@ -72,5 +73,6 @@ class DoubleConfig:
     control_token: str | None = None
     clock: Callable[[], datetime] = _utc_now
     rate_limit: int = 5000
+    content_per_minute: int | None = None
     token_lifetime_seconds: int = 3600
     webhook_timeout_seconds: float = 10.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -188,7 +189,7 @@ def _asgi(hub: Hub, endpoint: Endpoint) -> Callable[[Request], Awaitable[Respons
 async def _guarded(hub: Hub, endpoint: Endpoint, request: Request, actor: Actor) -> Reply:
     _check_version(request)
     _check_kind(endpoint, actor)
-    hub.limits.spend(actor)
+    hub.limits.spend(actor, creates=endpoint.creates)
     repository = _repository(hub, endpoint, request, actor)
     before = hub.faults.before_call(request.method, request.url.path)
     if before is not None:
@@ -308,6 +309,7 @@ def _response(hub: Hub, request: Request, actor: Actor, reply: Reply) -> Respons
     version = request.headers.get("x-github-api-version", VERSIONS[0])
     headers = {
         **hub.limits.headers(actor),
+        "X-GitHub-Request-Id": secrets.token_hex(8).upper(),
         "X-GitHub-Api-Version-Selected": version,
         "X-GitHub-Media-Type": "github.v3; format=json",
         "Vary": "Accept, Authorization, Cookie, X-GitHub-OTP",

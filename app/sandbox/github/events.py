@@ -207,17 +207,19 @@ class Events:
         own = action in {"rerequested", "requested_action"}
         self.emit("check_run", repository, sender, payload, item.app if own else None)
 
-    def push(
+    async def push(
         self, repository: Repository, ref: str, before: str, after: str, sender: Account
     ) -> None:
-        """A branch moved. `commits` is left empty: nothing of ours reads it."""
+        """A branch moved; `commits` is left empty. Apps that write checks get a suite, too."""
+        moved = NOBODY not in {before, after}
+        forced = moved and not await self.git.is_ancestor(repository.path, before, after)
         payload: Json = {
             "ref": ref,
             "before": before,
             "after": after,
             "created": before == NOBODY,
             "deleted": after == NOBODY,
-            "forced": False,
+            "forced": forced,
             "base_ref": None,
             "compare": f"{self.render.url}/{repository.full_name}/compare/{before}...{after}",
             "commits": [],
@@ -225,3 +227,19 @@ class Events:
             "pusher": {"name": sender.login, "email": f"{sender.login}@users.noreply.github.com"},
         }
         self.emit("push", repository, sender, payload)
+        if after != NOBODY:
+            self._check_suites(repository, ref, before, after, sender)
+
+    def _check_suites(
+        self, repository: Repository, ref: str, before: str, after: str, sender: Account
+    ) -> None:
+        """GitHub asks every App that may write checks for a suite at every push."""
+        for installation in self.world.installations_on(repository):
+            if not allows(installation.permissions.get("checks", "none"), "write"):
+                continue
+            app = installation.app
+            suite = repository.suites.setdefault((after, app.id), self.world.next_id())
+            shown = rp.check_suite(self.render, repository, app, suite, after)
+            spot = {"head_branch": ref.removeprefix("refs/heads/"), "before": before}
+            payload = {"action": "requested", "check_suite": {**shown, **spot}}
+            self.emit("check_suite", repository, sender, payload, app)

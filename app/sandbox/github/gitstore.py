@@ -54,6 +54,19 @@ def person_of(account: Account) -> Person:
 
 
 @dataclass(frozen=True)
+class NewCommit:
+    """What a commit about to be made says."""
+
+    message: str
+    author: Person
+    at: datetime
+
+
+# Whole files by path; None deletes.
+Files = Mapping[str, str | bytes | None]
+
+
+@dataclass(frozen=True)
 class CommitFacts:
     sha: str
     tree: str
@@ -223,39 +236,26 @@ class GitStore:
         return lines[0] if len(lines) == 1 and lines[0] else None
 
     async def commit_tree(
-        self,
-        path: Path,
-        tree: str,
-        parents: tuple[str, ...],
-        message: str,
-        author: Person,
-        at: datetime,
+        self, path: Path, tree: str, parents: tuple[str, ...], new: NewCommit
     ) -> str:
         """A new commit object; GitHub is its committer, as for commits made on the web."""
         flags = [flag for parent in parents for flag in ("-p", parent)]
         env = {
-            "GIT_AUTHOR_NAME": author.name,
-            "GIT_AUTHOR_EMAIL": author.email,
-            "GIT_AUTHOR_DATE": at.isoformat(),
+            "GIT_AUTHOR_NAME": new.author.name,
+            "GIT_AUTHOR_EMAIL": new.author.email,
+            "GIT_AUTHOR_DATE": new.at.isoformat(),
             "GIT_COMMITTER_NAME": "GitHub",
             "GIT_COMMITTER_EMAIL": "noreply@github.com",
-            "GIT_COMMITTER_DATE": at.isoformat(),
+            "GIT_COMMITTER_DATE": new.at.isoformat(),
         }
         args = ("commit-tree", tree, *flags)
-        return (await self.run(path, *args, stdin=message.encode(), env=env)).decode().strip()
+        return (await self.run(path, *args, stdin=new.message.encode(), env=env)).decode().strip()
 
     async def commit_files(
-        self,
-        path: Path,
-        branch: str,
-        parent: str | None,
-        files: Mapping[str, str | bytes | None],
-        message: str,
-        author: Person,
-        at: datetime,
+        self, path: Path, branch: str, parent: str | None, files: Files, new: NewCommit
     ) -> str:
         """Commit whole files (None deletes) on a branch and move the branch; returns the SHA."""
-        stream = _import_stream(branch, parent, files, message, author, at)
+        stream = _import_stream(branch, parent, files, new)
         await self.run(path, "fast-import", "--quiet", "--force", stdin=stream)
         sha = await self.branch(path, branch)
         if sha is None:  # pragma: no cover - fast-import has just written it
@@ -271,16 +271,9 @@ def _loose_ref(path: Path, ref: str) -> str | None:
     return text if _SHA.fullmatch(text) else None
 
 
-def _import_stream(
-    branch: str,
-    parent: str | None,
-    files: Mapping[str, str | bytes | None],
-    message: str,
-    author: Person,
-    at: datetime,
-) -> bytes:
-    stamp = f"{author.name} <{author.email}> {int(at.timestamp())} +0000"
-    text = message.encode()
+def _import_stream(branch: str, parent: str | None, files: Files, new: NewCommit) -> bytes:
+    stamp = f"{new.author.name} <{new.author.email}> {int(new.at.timestamp())} +0000"
+    text = new.message.encode()
     head = f"commit refs/heads/{branch}\nauthor {stamp}\ncommitter {stamp}\ndata {len(text)}\n"
     parts = [head.encode(), text, b"\n"]
     if parent:

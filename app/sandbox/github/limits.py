@@ -10,6 +10,8 @@ from app.sandbox.github.errors import ApiError
 from app.sandbox.github.identity import Actor
 from app.sandbox.github.world import World
 
+MINUTE = 60
+
 
 @dataclass
 class Window:
@@ -23,7 +25,9 @@ class Limits:
 
     world: World
     limit: int
+    content_per_minute: int | None = None
     windows: dict[str, Window] = field(default_factory=dict)
+    created: dict[str, list[float]] = field(default_factory=dict)
 
     def window(self, actor: Actor) -> Window:
         """The caller's current hour, begun anew when the last one is over."""
@@ -34,13 +38,27 @@ class Limits:
             self.windows[actor.name] = window
         return window
 
-    def spend(self, actor: Actor) -> None:
-        """Count one request; 403 once the hour's allowance is used up."""
+    def spend(self, actor: Actor, *, creates: bool = False) -> None:
+        """Count one request; 403 once the hour's or the minute's allowance is used up."""
         window = self.window(actor)
         if window.used >= self.limit:
             who = f"installation ID {actor.token.installation.id}" if actor.token else "user"
             raise ApiError(403, f"API rate limit exceeded for {who}.")
         window.used += 1
+        if creates and self.content_per_minute is not None:
+            self._spend_content(actor, self.content_per_minute)
+
+    def _spend_content(self, actor: Actor, limit: int) -> None:
+        now = self.world.now().timestamp()
+        recent = [at for at in self.created.get(actor.name, []) if at > now - MINUTE]
+        if len(recent) >= limit:
+            raise ApiError(
+                403,
+                "You have exceeded a secondary rate limit and have been temporarily blocked from "
+                "content creation. Please retry your request again later.",
+                headers={"Retry-After": str(MINUTE)},
+            )
+        self.created[actor.name] = [*recent, now]
 
     def core(self, actor: Actor) -> dict[str, object]:
         """The numbers of `GET /rate_limit`."""

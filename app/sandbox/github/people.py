@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from app.sandbox.github import acts, pushes, rest_checks, rest_issues, reviewing
 from app.sandbox.github.acts import MergeRequest, Proposal
 from app.sandbox.github.githttp import UPDATE_HOOK
-from app.sandbox.github.gitstore import NOBODY, person_of
+from app.sandbox.github.gitstore import NOBODY, Files, NewCommit, person_of
 from app.sandbox.github.hub import Hub
 from app.sandbox.github.reviewing import Submission
 from app.sandbox.github.state import (
@@ -57,7 +57,7 @@ class People:
         self,
         owner: str,
         name: str,
-        files: Mapping[str, str | bytes | None],
+        files: Files,
         *,
         private: bool = True,
         default_branch: str = "main",
@@ -73,9 +73,9 @@ class People:
             world.next_id(), account, name, path, default_branch, private, now, now
         )
         world.repositories[repository.full_name.lower()] = repository
-        person, message = person_of(account), "Initial commit"
         content = files or {"README.md": f"# {name}\n"}
-        await self.hub.git.commit_files(path, default_branch, None, content, message, person, now)
+        first = NewCommit("Initial commit", person_of(account), now)
+        await self.hub.git.commit_files(path, default_branch, None, content, first)
         return repository
 
     async def fork(self, repository: str, login: str) -> Repository:
@@ -134,6 +134,14 @@ class People:
         action = "suspend" if suspended else "unsuspend"
         self.hub.events.installation(action, installation, installation.account)
 
+    def accept_permissions(
+        self, installation: Installation, permissions: Mapping[str, str]
+    ) -> None:
+        """The owner accepts what the App asks for now; old tokens keep what they had."""
+        installation.permissions = dict(permissions)
+        account = installation.account
+        self.hub.events.installation("new_permissions_accepted", installation, account)
+
     def add_repository(self, installation: Installation, repository: str) -> None:
         """Add a repository to an installation of selected repositories."""
         found = self.repository(repository)
@@ -145,7 +153,7 @@ class People:
         self,
         repository: str,
         branch: str,
-        files: Mapping[str, str | bytes | None],
+        files: Files,
         *,
         author: str,
         message: str = "Update",
@@ -164,8 +172,8 @@ class People:
             parent = before
             if parent is None or force:
                 parent = await git.branch(found.path, base or found.default_branch)
-            person, now = person_of(account), self.hub.world.now()
-            sha = await git.commit_files(found.path, branch, parent, files, message, person, now)
+            new = NewCommit(message, person_of(account), self.hub.world.now())
+            sha = await git.commit_files(found.path, branch, parent, files, new)
             ref = f"refs/heads/{branch}"
             await pushes.branch_moved(self.hub, found, ref, before or NOBODY, sha, account)
         return sha
@@ -176,8 +184,9 @@ class People:
         before = await self.hub.git.branch(found.path, branch)
         if before is None:
             raise KeyError(f"no branch {branch!r} in {repository}")
-        await self.hub.git.move_refs(found.path, {ref: None})
-        await pushes.branch_moved(self.hub, found, ref, before, NOBODY, self.user(actor))
+        async with found.lock:
+            await self.hub.git.move_refs(found.path, {ref: None})
+            await pushes.branch_moved(self.hub, found, ref, before, NOBODY, self.user(actor))
 
     async def open_pull_request(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.sandbox.github.diffs import Diff
-from app.sandbox.github.gitstore import GitStore, person_of
+from app.sandbox.github.gitstore import GitStore, NewCommit, person_of
 from app.sandbox.github.render_pulls import PullFacts
 from app.sandbox.github.state import PullRequest
 
@@ -54,11 +54,6 @@ async def update_pull_refs(git: GitStore, pull: PullRequest) -> None:
 
 
 async def _test_merge(git: GitStore, pull: PullRequest, base: str, tree: str) -> str:
-    return await git.commit_tree(
-        pull.repository.path,
-        tree,
-        (base, pull.head_sha),
-        f"Merge {pull.head_sha} into {base}",
-        person_of(pull.author),
-        pull.updated_at,
-    )
+    message = f"Merge {pull.head_sha} into {base}"
+    new = NewCommit(message, person_of(pull.author), pull.updated_at)
+    return await git.commit_tree(pull.repository.path, tree, (base, pull.head_sha), new)

@@ -27,7 +27,7 @@ async def branch_moved(
     repository's lock.
     """
     repository.pushed_at = hub.world.now()
-    hub.events.push(repository, ref, before, after, sender)
+    await hub.events.push(repository, ref, before, after, sender)
     branch = ref.removeprefix("refs/heads/")
     for pull in list(hub.world.pulls()):
         if not pull.is_open:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.sandbox.github.diffs import FileDiff
 from app.sandbox.github.render import Json, Renderer, stamp
 from app.sandbox.github.state import (
+    App,
     CheckRun,
     PullRequest,
     Repository,
@@ -32,32 +33,10 @@ class PullFacts:
 
 def simple_pull(render: Renderer, pull: PullRequest) -> Json:
     """The pull request of lists and reviews."""
-    api = render.repo_url(pull.repository)
-    url, issue = f"{api}/pulls/{pull.number}", f"{api}/issues/{pull.number}"
-    page = render.html_url(pull)
-    links = {
-        "self": url,
-        "html": page,
-        "issue": issue,
-        "comments": f"{issue}/comments",
-        "review_comments": f"{url}/comments",
-        "review_comment": f"{api}/pulls/comments{{/number}}",
-        "commits": f"{url}/commits",
-        "statuses": f"{api}/statuses/{pull.head_sha}",
-    }
     return {
-        "url": url,
         "id": pull.id,
         "node_id": node_id("PR", pull.id),
-        "html_url": page,
-        "diff_url": f"{page}.diff",
-        "patch_url": f"{page}.patch",
-        "issue_url": issue,
-        "commits_url": links["commits"],
-        "review_comments_url": links["review_comments"],
-        "review_comment_url": links["review_comment"],
-        "comments_url": links["comments"],
-        "statuses_url": links["statuses"],
+        **_addresses(render, pull),
         "number": pull.number,
         "state": "open" if pull.is_open else "closed",
         "locked": pull.locked,
@@ -78,10 +57,36 @@ def simple_pull(render: Renderer, pull: PullRequest) -> Json:
         "requested_teams": [],
         "head": _end(render, pull.head_repository, pull.head_ref, pull.head_sha),
         "base": _end(render, pull.repository, pull.base_ref, pull.base_sha),
-        "_links": {name: {"href": href} for name, href in links.items()},
         "author_association": render.association(pull.repository, pull.author),
         "auto_merge": None,
         "draft": pull.draft,
+    }
+
+
+def _addresses(render: Renderer, pull: PullRequest) -> Json:
+    """The `…_url` members and `_links`."""
+    api = render.repo_url(pull.repository)
+    url, issue = f"{api}/pulls/{pull.number}", f"{api}/issues/{pull.number}"
+    page = render.html_url(pull)
+    links = {
+        "self": url,
+        "html": page,
+        "issue": issue,
+        "comments": f"{issue}/comments",
+        "review_comments": f"{url}/comments",
+        "review_comment": f"{api}/pulls/comments{{/number}}",
+        "commits": f"{url}/commits",
+        "statuses": f"{api}/statuses/{pull.head_sha}",
+    }
+    same = ("commits", "review_comments", "review_comment", "comments", "statuses")
+    return {
+        "url": url,
+        "html_url": page,
+        "diff_url": f"{page}.diff",
+        "patch_url": f"{page}.patch",
+        "issue_url": issue,
+        **{f"{name}_url": links[name] for name in same},
+        "_links": {name: {"href": href} for name, href in links.items()},
     }
 
 
@@ -288,6 +293,30 @@ def check_run(render: Renderer, repository: Repository, item: CheckRun) -> Json:
         "check_suite": {"id": item.suite_id},
         "app": render.app(item.app),
         "pull_requests": pulls,
+    }
+
+
+def check_suite(
+    render: Renderer, repository: Repository, app: App, suite_id: int, sha: str
+) -> Json:
+    """A check suite just asked for; branch and `before` are for the caller to add."""
+    url = f"{render.repo_url(repository)}/check-suites/{suite_id}"
+    return {
+        "id": suite_id,
+        "node_id": node_id("CS", suite_id),
+        "head_sha": sha,
+        "status": "queued",
+        "conclusion": None,
+        "url": url,
+        "after": sha,
+        "pull_requests": [],
+        "app": render.app(app),
+        "created_at": stamp(render.world.now()),
+        "updated_at": stamp(render.world.now()),
+        "rerequestable": True,
+        "runs_rerequestable": True,
+        "latest_check_runs_count": 0,
+        "check_runs_url": f"{url}/check-runs",
     }
 
 

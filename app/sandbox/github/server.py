@@ -144,7 +144,7 @@ class GitHubDouble(People):
             hooks=hooks,
             events=Events(world, hooks, render, git, faults),
             render=render,
-            limits=Limits(world, self.config.rate_limit),
+            limits=Limits(world, self.config.rate_limit, self.config.content_per_minute),
             faults=faults,
             control_token=self.config.control_token or secrets.token_urlsafe(24),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from app.sandbox.github import AppConfig, DoubleConfig, GitHubDouble
 from app.sandbox.github.control import ACTS
+from app.sandbox.github.server import _listening
 from tests.sandbox.github.stage import PULL_PATH, REPO, REPO_PATH, SHARED, Stage, staged
 
 
@@ -171,6 +173,28 @@ async def test_rate_limit() -> None:
         assert (await stage.call("GET", PULL_PATH, who="alice")).status_code == 200
         now[0] += timedelta(hours=1)
         assert (await stage.call("GET", PULL_PATH)).status_code == 200
+
+
+async def test_secondary_limit() -> None:
+    """Content creation is limited per minute where asked for; reading goes on."""
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    apps = (AppConfig(101, "ward"), AppConfig(102, "fix"))
+    config = DoubleConfig(apps=apps, clock=lambda: now[0], content_per_minute=2)
+    async with staged(config) as stage:
+        for _ in range(2):
+            assert (await stage.review(event="APPROVE")).status_code == 200
+        over = await stage.review(event="APPROVE")
+        assert (over.status_code, over.headers["retry-after"]) == (403, "60")
+        assert "secondary rate limit" in over.json()["message"]
+        assert (await stage.call("GET", PULL_PATH)).status_code == 200
+        now[0] += timedelta(seconds=61)
+        assert (await stage.review(event="APPROVE")).status_code == 200
+
+
+def test_sockets_know_that_they_are_tcp() -> None:
+    """Without `proto`, asyncio leaves Nagle's algorithm on and every answer waits 40 ms."""
+    with _listening("127.0.0.1", 0) as sock:
+        assert sock.proto == socket.IPPROTO_TCP
 
 
 async def test_injected_failures(stage: Stage) -> None:

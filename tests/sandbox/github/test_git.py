@@ -61,9 +61,13 @@ async def test_push_moves_the_pull_request(
     _, sha = await git(work, "rev-parse", "HEAD")
     assert hooked.gh.pull(REPO, 1).head_sha == sha.strip()
     await hooked.gh.drain()
-    told = [(d.event, d.action, d.payload["sender"]["login"]) for d in hooked.gh.deliveries[-2:]]
-    assert told == [("push", None, "fix[bot]"), ("pull_request", "synchronize", "fix[bot]")]
-    assert len(receiver.received) == 2
+    told = [(d.event, d.action, d.payload["sender"]["login"]) for d in hooked.gh.deliveries[-3:]]
+    assert told == [
+        ("push", None, "fix[bot]"),
+        ("check_suite", "requested", "fix[bot]"),
+        ("pull_request", "synchronize", "fix[bot]"),
+    ]
+    assert len(receiver.received) == 3
 
 
 async def test_new_branch_becomes_a_pull_request(stage: Stage, tmp_path: Path) -> None:

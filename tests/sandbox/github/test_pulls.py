@@ -200,6 +200,18 @@ async def test_conflict_and_draft(stage: Stage) -> None:
     assert (await stage.call("PUT", f"{PULL_PATH}/merge", {})).status_code == 405
 
 
+async def test_opened_in_conflict(stage: Stage) -> None:
+    """A pull request that conflicts from the start opens, without test merge."""
+    text = BASE_FILE.replace("line 3", "line 3!")
+    await stage.gh.push(REPO, "other", {"a.py": text}, author="bob")
+    await stage.gh.push(REPO, "main", {"a.py": BASE_FILE.replace("line 3", "3")}, author="bob")
+    made = await stage.call("POST", f"{REPO_PATH}/pulls", wanted(), who="bob")
+    assert (made.status_code, made.json()["mergeable"]) == (201, False)
+    assert made.json()["merge_commit_sha"] is None
+    missing = await stage.call("GET", f"{REPO_PATH}/git/ref/pull/2/merge")
+    assert missing.status_code == 404
+
+
 CHECKS: list[tuple[str, list[tuple[str, dict[str, Any]]], str | None]] = [
     ("missing", [], 'Required status check "gate" is expected.'),
     ("other name", [("ward", {"name": "x", "conclusion": "success"})], "is expected."),

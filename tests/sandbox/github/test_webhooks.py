@@ -93,16 +93,17 @@ async def _rebase(stage: Stage) -> None:
 
 PULL, REVIEW = "pull_request", "pull_request_review"
 COMMENT, THREAD = "pull_request_review_comment", "pull_request_review_thread"
+SUITE = ("check_suite", "requested")
 EVENTS: list[tuple[str, Act, list[tuple[str, str | None]]]] = [
     (
         "push to a head",
         lambda s: s.gh.push(REPO, "feature", {"b.py": "2\n"}, author="alice"),
-        [("push", None), (PULL, "synchronize")],
+        [("push", None), SUITE, (PULL, "synchronize")],
     ),
     (
         "merge",
         lambda s: s.gh.merge(REPO, 1, actor="bob"),
-        [(PULL, "closed"), ("push", None)],
+        [(PULL, "closed"), ("push", None), SUITE],
     ),
     ("close and reopen", _reopen, [(PULL, "closed"), (PULL, "reopened")]),
     ("labels", _label, [(PULL, "labeled"), (PULL, "unlabeled")]),
@@ -133,7 +134,7 @@ EVENTS: list[tuple[str, Act, list[tuple[str, str | None]]]] = [
             ("check_run", "rerequested"),
         ],
     ),
-    ("new base", _rebase, [("push", None), (PULL, "edited")]),
+    ("new base", _rebase, [("push", None), SUITE, (PULL, "edited")]),
     (
         "deleted branch",
         lambda s: s.gh.delete_branch(REPO, "feature", "alice"),
@@ -165,6 +166,18 @@ async def test_synchronize_payload(hooked: Stage, receiver: Receiver) -> None:
     assert (payload["before"], payload["after"]) == (hooked.head, sha)
     assert payload["pull_request"]["head"]["sha"] == sha
     assert payload["number"] == 1
+
+
+@pytest.mark.parametrize("force", [False, True], ids=["forward", "forced"])
+async def test_push_payload(hooked: Stage, receiver: Receiver, force: bool) -> None:
+    """A push tells ref, commits and whether history was rewritten."""
+    sha = await hooked.gh.push(REPO, "feature", {"b.py": "2\n"}, author="alice", force=force)
+    await hooked.gh.drain()
+    push, suite = (json.loads(received.raw) for received in receiver.received[:2])
+    assert (push["ref"], push["before"], push["after"]) == ("refs/heads/feature", hooked.head, sha)
+    assert (push["forced"], push["created"], push["deleted"]) == (force, False, False)
+    assert suite["check_suite"]["head_sha"] == sha
+    assert suite["check_suite"]["app"]["slug"] == "ward"
 
 
 async def test_merged_payload(hooked: Stage, receiver: Receiver) -> None:
@@ -242,6 +255,7 @@ async def test_installation_events(hooked: Stage, receiver: Receiver) -> None:
     await hooked.gh.create_repository("other", "two", {})
     made = hooked.gh.install("ward", "other", ["other/one"])
     hooked.gh.add_repository(made, "other/two")
+    hooked.gh.accept_permissions(made, {"metadata": "read"})
     hooked.gh.suspend(made)
     hooked.gh.suspend(made, suspended=False)
     hooked.gh.uninstall(made)
@@ -249,6 +263,7 @@ async def test_installation_events(hooked: Stage, receiver: Receiver) -> None:
     assert _names(receiver) == [
         ("installation", "created"),
         ("installation_repositories", "added"),
+        ("installation", "new_permissions_accepted"),
         ("installation", "suspend"),
         ("installation", "unsuspend"),
         ("installation", "deleted"),
