@@ -197,7 +197,7 @@ def _facts(repository: RepositoryPart) -> RepositoryFacts:
 
 
 async def _insert(session: AsyncSession, delivery: Delivery, route: Route) -> int | None:
-    """The new row's id; None if a delivery with this guid is stored already."""
+    """The new row's id; None if this App's delivery with this guid is stored already."""
     table: Table = DeliveryRow.__table__  # type: ignore[attr-defined]  # SQLModel sets it at run time
     dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
     event = delivery.event
@@ -214,7 +214,7 @@ async def _insert(session: AsyncSession, delivery: Delivery, route: Route) -> in
             body=delivery.body,
             received_at=delivery.received_at,
         )
-        .on_conflict_do_nothing(index_elements=[table.c.guid])
+        .on_conflict_do_nothing(index_elements=[table.c.guid, table.c.app])
         .returning(table.c.id)
     )
     return (await session.exec(statement)).scalar_one_or_none()  # type: ignore[no-any-return]  # Core statements are untyped here

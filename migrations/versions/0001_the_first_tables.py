@@ -51,7 +51,7 @@ def upgrade() -> None:
         sa.Column("body", sa.LargeBinary(), nullable=True),
         sa.Column("received_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_deliveries"),
-        sa.UniqueConstraint("guid", name="uq_deliveries_guid"),
+        sa.UniqueConstraint("guid", "app", name="uq_deliveries_guid"),
     )
     op.create_index("ix_deliveries_received_at", "deliveries", ["received_at"], unique=False)
     op.create_table(

@@ -289,6 +289,16 @@ async def test_a_redelivery_does_nothing(edge: Edge) -> None:
     assert len(await edge.jobs()) == len(await edge.deliveries()) == 1
 
 
+async def test_both_apps_get_the_same_id_for_one_event(edge: Edge) -> None:
+    """GitHub's id names the event, not the delivery: the fixer's copy does not hide ours."""
+    for secret, status in ((FIXER, "ignored"), (SECRET, "accepted"), (SECRET, "duplicate")):
+        response = await edge.deliver(
+            "pull_request", pull_request(), secret=secret, **{"X-GitHub-Delivery": "shared"}
+        )
+        assert response.json()["status"] == status
+    assert len(await edge.jobs()) == 1
+
+
 async def test_a_refused_request_does_not_take_the_id(edge: Edge) -> None:
     """Nobody can block a real delivery by guessing its id."""
     body = json.dumps(pull_request()).encode()

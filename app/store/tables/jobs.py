@@ -31,13 +31,16 @@ RUNNING = sql("state = 'running'")
 class DeliveryRow(Table, table=True):
     """One webhook delivery, as its raw bytes. GitHub repeats a delivery under the same `guid`.
 
+    GitHub's guid names the event: both our Apps get the same one, each in a delivery of its own.
+
     `ignored_reason` is set if it asked for no work. `body` ages out before the row does.
     """
 
     __tablename__ = "deliveries"
+    __table_args__ = (UniqueConstraint("guid", "app", name="uq_deliveries_guid"),)
 
     id: int = row_id()
-    guid: str = text(unique=True)
+    guid: str = text()
     app: AppRole = member_of(AppRole)
     event: str = text()
     action: str | None = text(optional=True)
