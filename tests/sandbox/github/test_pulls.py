@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from app.sandbox.github import ApiError
+from app.sandbox.github.gitstore import Files
 from tests.sandbox.github.stage import BASE_FILE, HEAD_FILE, PULL_PATH, REPO, REPO_PATH, Stage
 
 
@@ -158,6 +160,26 @@ async def test_merge_commit(stage: Stage) -> None:
     again = await stage.call("PUT", f"{PULL_PATH}/merge", {})
     assert (again.status_code, again.json()["message"]) == (405, "Pull Request is not mergeable")
     assert (await stage.call("GET", f"{PULL_PATH}/merge")).status_code == 204
+
+
+async def test_merge_into_a_moved_base(stage: Stage) -> None:
+    """The merged pull request names the base commit that it was merged into."""
+    tip = await stage.gh.push(REPO, "main", {"m.py": "m\n"}, author="bob")
+    sha = await stage.gh.merge(REPO, 1, actor="bob")
+    pull = (await stage.call("GET", PULL_PATH)).json()
+    commit = (await stage.call("GET", f"{REPO_PATH}/commits/{sha}")).json()
+    assert (pull["base"]["sha"], commit["parents"][0]["sha"]) == (tip, tip)
+    assert pull["changed_files"] == 2
+
+
+async def test_pushes_at_once_lose_nothing(stage: Stage) -> None:
+    """Two people who push to one branch at the same moment both end up in it."""
+    files: list[Files] = [{f"n{n}.py": "n\n"} for n in range(4)]
+    pushes = [stage.gh.push(REPO, "feature", change, author="bob") for change in files]
+    await asyncio.gather(*pushes)
+    commits = (await stage.call("GET", f"{PULL_PATH}/commits")).json()
+    assert len(commits) == 5
+    assert stage.gh.pull(REPO, 1).head_sha == commits[-1]["sha"]
 
 
 async def test_squash(stage: Stage) -> None:

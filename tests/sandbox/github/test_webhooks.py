@@ -237,6 +237,17 @@ async def test_button(hooked: Stage, receiver: Receiver) -> None:
     assert clicked["sender"]["login"] == "bob"
 
 
+async def test_clicks_go_to_the_owner_only(hooked: Stage) -> None:
+    """Other Apps hear of a run's making and end, not of clicks and re-runs."""
+    fix = next(i for i in hooked.gh.hub.world.installations.values() if i.app.slug == "fix")
+    hooked.gh.accept_permissions(fix, {"checks": "write"})
+    hooked.gh.set_webhook("fix", hooked.gh.app("ward").webhook_url, SECRET)
+    await _check(hooked)
+    await hooked.gh.drain()
+    told = [d.action for d in hooked.gh.deliveries if d.event == "check_run" and d.app is fix.app]
+    assert told == ["created", "completed"]
+
+
 async def test_one_event_has_one_guid_for_all_apps(hooked: Stage, receiver: Receiver) -> None:
     """Two Apps hear of the same event under the same delivery GUID, each with its own target."""
     hooked.gh.set_webhook("fix", receiver.url, SECRET)
