@@ -7,9 +7,11 @@ adds its own or exempts a login.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from app.domain.jobs import Cause
 from app.domain.pull_request import Account, AccountKind
 
 KNOWN_BOTS = frozenset(
@@ -91,6 +93,16 @@ def bot_signal(facts: Authorship) -> BotSignal | None:
 def is_machine_account(account: Account) -> bool:
     """Whether GitHub itself says that the account is not a person's."""
     return account.kind is not AccountKind.USER or account.login.casefold().endswith("[bot]")
+
+
+def is_human_act(cause: Cause, machine_accounts: Iterable[str], our_logins: Iterable[str]) -> bool:
+    """Whether a person acted: a User, not driven by a machine, not through an App, not us."""
+    machines = {plain_login(name) for name in (*machine_accounts, *our_logins)}
+    return not (
+        is_machine_account(cause.actor)
+        or cause.through_app is not None
+        or plain_login(cause.actor.login) in machines
+    )
 
 
 def plain_login(login: str) -> str:

@@ -1,4 +1,4 @@
-"""Findings as the app passes them around. The guards' own, smaller view is `loop_guards.findings`."""
+"""Findings as the app passes them around; the guards' smaller view is `loop_guards.findings`."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class DroppedFinding:
 
 @dataclass(frozen=True, slots=True)
 class JudgedFinding:
-    """One finding of the coordinator's answer: new (`refs` name its sources) or carried (`short_id`)."""
+    """One finding of the coordinator: new (`refs` name its sources) or carried (`short_id`)."""
 
     finding: ReportedFinding
     refs: tuple[str, ...] = ()

@@ -91,3 +91,8 @@ class Cause:
             delivery=data["delivery"],
             through_app=data["through_app"],
         )
+
+
+def causes_of(payload: Mapping[str, Any]) -> tuple[Cause, ...]:
+    """Every event that asked for a job, those of superseded jobs included."""
+    return tuple(Cause.from_json(item) for item in payload.get("causes", ()))

@@ -6,7 +6,6 @@ from enum import StrEnum
 
 from loop_guards import TaskState
 
-
 FixTaskState = TaskState
 """The guards' states of a fix task; rows hold them as they are."""
 

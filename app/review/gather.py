@@ -7,28 +7,28 @@ from dataclasses import dataclass
 
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from app.domain.bots import Authorship, BotSignal, bot_signal, is_machine_account, plain_login
+from app.domain.bots import Authorship, BotSignal, bot_signal, is_human_act
 from app.domain.coverage import Coverage
 from app.domain.findings import Finding
-from app.domain.jobs import Cause
+from app.domain.jobs import causes_of
 from app.domain.policy import Policy
 from app.domain.pull_request import PullRequest, RepoRef
 from app.domain.runs import RunState, Trigger
 from app.domain.tasks import FixTaskState, LineageState
-from app.errors import JobCancelled
 from app.forges.port import Forge
 from app.git.process import Remote
 from app.jobs.context import JobContext
+from app.policy.read import read_policy
 from app.review.facts import ReviewFacts
 from app.review.record import charged_runs
 from app.review.services import ReviewServices
-from app.review.source import Source, open_source, read_policy
+from app.review.source import Source, open_source
 from app.review.verdict import TaskView
 from app.store.commands import BotFact, ensure_lineage, ensure_pull_request
 from app.store.findings import finding_rows, to_finding
 from app.store.fixtasks import link_fix_pull_request, task_of_branch
 from app.store.lineages import spent_of
-from app.store.queries import as_repo_ref, latest_run, repository, task_findings
+from app.store.queries import latest_run, task_findings
 from app.store.tables import FindingRow, FixTask, Lineage, PullRequestRow, ReviewRun
 from loop_guards import FindingStatus
 
@@ -52,15 +52,6 @@ class _Ledger:
     task: TaskView | None
 
 
-async def repo_of(job: JobContext) -> RepoRef:
-    """The repository of the job. Raises JobCancelled when the App was taken off it."""
-    async with job.store.read() as session:
-        row = await repository(session, int(job.payload["repository_id"]))
-    if row is None or row.removed_at is not None:
-        raise JobCancelled("the App is not installed on this repository (any more)")
-    return as_repo_ref(row)
-
-
 async def gather(
     job: JobContext, services: ReviewServices, forge: Forge, repo: RepoRef, pull: PullRequest
 ) -> Gathered:
@@ -78,7 +69,7 @@ async def gather(
     trailers = await mirror.co_authors(source.merge_base, pull.head_sha)
     signal = bot_signal(_authorship(pull, policy.policy, services.our_logins, trailers))
     ledger = await _remember(job, repo, pull, signal)
-    causes = causes_of(job)
+    causes = causes_of(job.payload)
     facts = ReviewFacts(
         now=job.clock.now(),
         repo=repo,
@@ -86,7 +77,10 @@ async def gather(
         pull_request_id=ledger.row.id,
         trigger=Trigger(job.payload.get("trigger", Trigger.WEBHOOK)),
         causes=causes,
-        by_human=any(is_human(cause, policy.policy, services.our_logins) for cause in causes),
+        by_human=any(
+            is_human_act(cause, policy.policy.machine_accounts, services.our_logins)
+            for cause in causes
+        ),
         bot_signal=signal,
         policy=policy,
         limits=policy.policy.limits.for_guards(),
@@ -101,20 +95,6 @@ async def gather(
         threads=await forge.review_threads(repo, pull.number) if ledger.existing else (),
     )
     return Gathered(facts, source)
-
-
-def causes_of(job: JobContext) -> tuple[Cause, ...]:
-    """Every event that asked for this job, superseded ones included."""
-    return tuple(Cause.from_json(item) for item in job.payload.get("causes", ()))
-
-
-def is_human(cause: Cause, policy: Policy, our_logins: frozenset[str]) -> bool:
-    """Whether a person acted: a User, not driven by a machine, not through an App, not us."""
-    login = plain_login(cause.actor.login)
-    machines = {plain_login(name) for name in (*policy.machine_accounts, *our_logins)}
-    return not (
-        is_machine_account(cause.actor) or cause.through_app is not None or login in machines
-    )
 
 
 def _authorship(

@@ -14,12 +14,13 @@ from app.domain.runs import AgentName, RunState
 from app.errors import AgentError, MergewardError
 from app.forges.port import Forge
 from app.jobs.context import JobContext
+from app.jobs.places import repo_of
 from app.policy.paths import instructions_for, withheld_by
 from app.review.admit import admit, reason_of
 from app.review.conduct import Brief, Conducted, conduct
 from app.review.context import changed_files, known_findings, patch_names, write_run_files
 from app.review.facts import ReviewFacts
-from app.review.gather import Gathered, gather, repo_of
+from app.review.gather import Gathered, gather
 from app.review.judge import JudgeInput, judge
 from app.review.plan import ReviewPlan, plan_review
 from app.review.publish import external_id, starting_check, unreviewed_check

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 
 from app.domain.diff import Diff, FileChange, FileStatus
 from app.domain.findings import Finding, Location
-from app.domain.policy import POLICY_PATH, Policy
+from app.domain.policy import Policy
 from app.git.mirror import Repository
 from app.git.objects import Tree
-from app.policy.load import EffectivePolicy, effective_policy
 from app.policy.paths import ignored_by, withheld_by
 from app.review.filter import FileFacts, SkipReason, attributes_of, parse_attributes
 
 Spot = tuple[str | None, int | None]
 
 _HEAD_BYTES = 4_096
-_OLDER_POLICIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +42,6 @@ async def open_source(repository: Repository, base: str, head: str) -> Source:
     """The change from where `head` left `base` to `head`. Raises GitError."""
     merge_base = await repository.merge_base(base, head)
     return Source(repository, merge_base, head, await repository.diff(merge_base, head))
-
-
-async def read_policy(repository: Repository, branch: str) -> EffectivePolicy:
-    """The policy on a branch; a file that can't be used falls back to its last valid version."""
-    tip = await repository.resolve(branch)
-    text = await repository.tree(tip).read(POLICY_PATH)
-    found = effective_policy(text, None)
-    if found.problem is None:
-        return found
-    for commit in (await repository.history(tip, POLICY_PATH, limit=_OLDER_POLICIES))[1:]:
-        older = await repository.tree(commit).read(POLICY_PATH)
-        if older is not None and effective_policy(older, None).problem is None:
-            return effective_policy(text, older)
-    return found
 
 
 async def file_facts(source: Source, policy: Policy) -> tuple[FileFacts, ...]:
