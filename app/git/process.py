@@ -110,7 +110,16 @@ async def git(
     that no process can be given, or a folder that is not there; the message holds git's own words
     without the token. Nothing that git started outlives the call, also when it is cancelled.
     """
-    process = await _start(arguments, cwd, _environment(remote, environment or {}), stdin)
+    starting = asyncio.create_task(
+        _start(arguments, cwd, _environment(remote, environment or {}), stdin)
+    )
+    try:
+        process = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # It runs already, or is about to; asyncio itself would end git and leave its children.
+        with suppress(GitError):
+            _end(await starting)
+        raise
     whole = False
     try:
         async with asyncio.timeout(timeout_s):

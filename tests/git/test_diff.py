@@ -275,16 +275,18 @@ async def test_no_setting_of_the_machine_shapes_a_diff(tmp_path: Path, setting: 
     before = "".join(f"def {letter}():\n    pass\n\n" for letter in string.ascii_lowercase)
     after = before.replace("def m", "def mm():\n    pass\n\ndef m").replace("def c", "def cc")
     repo = BareRepo.create(tmp_path / "plain.git")
-    old = repo.commit(
-        {
-            b"a/m.py": before.encode(),
-            b"\xc3\xa4 b.py": b"x\n" * 30,
-            b".gitattributes": b"*.py -diff diff=py\n",
-            b"sub": (SUBMODULE, b"1" * 40),
-        }
-    )
-    moved = {b"a/n.py": after.encode(), b"z/c.py": b"x\n" * 29}
-    new = repo.commit({**moved, b"sub": (SUBMODULE, b"2" * 40)})
+    before_tree: dict[bytes, Content] = {
+        b"a/m.py": before.encode(),
+        b"\xc3\xa4 b.py": b"x\n" * 30,
+        b".gitattributes": b"*.py -diff diff=py\n",
+        b"sub": (SUBMODULE, b"1" * 40),
+    }
+    after_tree: dict[bytes, Content] = {
+        b"a/n.py": after.encode(),
+        b"z/c.py": b"x\n" * 29,
+        b"sub": (SUBMODULE, b"2" * 40),
+    }
+    old, new = repo.commits([before_tree, after_tree])
     expected = await repo.repository.raw_diff(old, new)
     for key, value in SETTINGS.items():
         if setting in (key, "all"):
