@@ -12,12 +12,28 @@ import sys
 def main() -> None:
     """Entry point of the console script."""
     from app.cli.commands import cli
-    from app.errors import MergewardError
 
     try:
         cli()
-    except MergewardError as error:
-        print(f"mergeward: {error}", file=sys.stderr)
-        sys.exit(2)
+    except Exception as error:
+        sys.exit(_failed(error))
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _failed(error: Exception) -> int:
+    """Say why. Never 1, Python's own code for a crash: here that means that findings were made."""
+    from app.cli.output import plain
+    from app.errors import MergewardError
+
+    if isinstance(error, MergewardError):
+        print(f"mergeward: {plain(str(error))}", file=sys.stderr)
+    else:
+        import traceback
+
+        print(plain("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+        print(
+            "mergeward: this is a defect of Mergeward; please report the lines above.",
+            file=sys.stderr,
+        )
+    return 2
