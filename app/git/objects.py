@@ -185,7 +185,7 @@ def glob_matcher(pattern: str) -> Callable[[str], bool]:
     whatever pattern and path: both are written by strangers.
     """
     wanted = [part for part in pattern[:1000].split("/") if part]
-    if "/" not in pattern:
+    if "/" not in pattern and wanted:
         wanted.insert(0, "**")
     steps: list[re.Pattern[str] | None] = []
     for part in wanted:

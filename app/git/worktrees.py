@@ -142,8 +142,11 @@ async def push(
     """Make `branch` of the remote point at `sha`, if it still points at `expected`.
 
     `expected` None: the branch must not exist yet. A push that would do what is done already is
-    fine. Raises GitError when somebody else moved the branch.
+    fine. Raises GitError when somebody else moved the branch, and for a name that reads like more
+    than a name.
     """
+    if branch.startswith("+"):
+        raise GitError(f"{branch[:80]!r} is not a branch name that we push to.")
     name = f"refs/heads/{checked_branch(branch)}"
     lease = f"--force-with-lease={name}:{checked_sha(expected) if expected else ''}"
     try:
