@@ -59,14 +59,15 @@ def commit_message(view: FixView) -> str:
     return "\n".join(lines) + "\n"
 
 
-def turn_comment(view: FixView) -> str:
-    """The one report of a later turn."""
-    return "\n".join([f"Turn {view.turn} is pushed.", "", *_report_lines(view)])
+_DECLINED = {
+    "nothing_changed": "The fixer changed nothing, so there is nothing to propose.",
+    "verify_failed": "The repository's check fails on what the fixer made, so it is not proposed.",
+}
 
 
-def declined_comment(view: FixView) -> str:
-    """Why no fix pull request was opened."""
-    lines = ["The fixer changed nothing, so no fix pull request was opened.", ""]
+def declined_comment(view: FixView, reason: str) -> str:
+    """Why a turn ended without a push."""
+    lines = [_DECLINED.get(reason, f"No fix is proposed: {reason}."), ""]
     lines += _report_lines(view)
     lines += ["", "The findings stay open; a person can order a fix again."]
     return "\n".join(lines)

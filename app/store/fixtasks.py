@@ -43,8 +43,15 @@ async def create_task(
 ) -> FixTask | None:
     """Make the task of a plan with its findings and settle the orders it answers.
 
-    None if a task with this key exists: a doubled event makes nothing twice.
+    A plan that joins a waiting task adds its findings to that one. None if a task with this key
+    exists: a doubled event makes nothing twice.
     """
+    if plan.joins is not None:
+        waiting = await session.get_one(FixTask, plan.joins, with_for_update=True)
+        waiting.paths = sorted({*waiting.paths, *plan.paths})
+        await _cover(session, waiting, plan, now)
+        await session.flush()
+        return waiting
     known = await session.exec(select(FixTask).where(FixTask.key == plan.key))
     if known.one_or_none() is not None:
         return None
@@ -185,6 +192,22 @@ async def _wake_waiting(session: AsyncSession, ended: FixTask, now: datetime) ->
             await session.flush()
             woken.append(task)
     return woken
+
+
+async def resume_task(session: AsyncSession, task: FixTask, rounds: int, *, now: datetime) -> bool:
+    """A person resumes an escalated task: `rounds` more, and its lease again.
+
+    True if it may go on at once, False if it waits for its paths.
+    """
+    holders = await lease_holders(session, task.repository_id, task.base_ref, task.paths)
+    task.state = FixTaskState.WAITING if holders else FixTaskState.QUEUED
+    task.resumes += 1
+    task.allowance += rounds
+    task.state_reason, task.escalation_reason, task.escalated_at = "resumed", None, None
+    task.lease_taken_at, task.lease_ended_at = (None if holders else now), None
+    task.updated_at = now
+    await session.flush()
+    return not holders
 
 
 async def settle_sources(

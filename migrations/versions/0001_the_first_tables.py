@@ -180,6 +180,7 @@ def upgrade() -> None:
         sa.Column("closed_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("merged_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("last_reviewed_sha", sa.Text(), nullable=True),
+        sa.Column("planned_merge_sha", sa.Text(), nullable=True),
         sa.Column("last_human_act_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("machine_rounds", sa.Integer(), nullable=False),
         sa.Column("findings_numbered", sa.Integer(), nullable=False),

@@ -69,7 +69,8 @@ class PullRequestRow(Table, table=True):
     """One pull request. `forge_updated_at` guards against late events (`store.commands`).
 
     `bot_signal` is the one signal that made `is_bot` true. `machine_rounds` counts machine-caused
-    rounds since `last_human_act_at`. `lineage_id` and `fix_task_id` have no foreign key because
+    rounds since `last_human_act_at`. `planned_merge_sha` is the merge commit whose automatic plan
+    was made. `lineage_id` and `fix_task_id` have no foreign key because
     those tables refer to this one.
     """
 
@@ -101,6 +102,7 @@ class PullRequestRow(Table, table=True):
     closed_at: datetime | None = moment(optional=True)
     merged_at: datetime | None = moment(optional=True)
     last_reviewed_sha: str | None = text(optional=True)
+    planned_merge_sha: str | None = text(optional=True)
     last_human_act_at: datetime | None = moment(optional=True)
     machine_rounds: int = count()
     findings_numbered: int = count()
