@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
-
 from app.domain.effects import Comment
-from app.domain.jobs import JobKind
 from app.domain.markers import Marker, MarkerKind
 from app.domain.policy import Mode
 from app.domain.pull_request import PullRequestState
-from app.domain.tasks import FixTaskState, OrderState
 from app.forges.apply import Target, apply
 from app.forges.port import Forge
 from app.handoff.facts import CloseFacts
 from app.handoff.gather import gather
+from app.handoff.record import stop_review, store_close
 from app.handoff.render import HandedTask, plan_comment
 from app.handoff.services import HandoffServices
 from app.jobs.context import JobContext
-from app.jobs.ledger import enqueue, request_cancel
 from app.jobs.places import repo_of
-from app.jobs.requests import pull_request_subject
-from app.jobs.turns import turn_request
-from app.store.decisions import note_decision
-from app.store.fixtasks import MergeContext, create_task, end_task, resume_task, settle_sources
-from app.store.tables import FindingRow, FixTask, FixTaskFinding, Lineage, Order, PullRequestRow
-from loop_guards import (
-    BATCH_MERGE,
-    ClosePlan,
-    FindingStatus,
-    HandoffDecision,
-    TaskPlan,
-    allowance,
-    plan_unmerged,
-)
+from loop_guards import BATCH_MERGE, ClosePlan, HandoffDecision, TaskPlan, plan_unmerged
 
 
 async def close_pull_request(job: JobContext, services: HandoffServices) -> None:
@@ -45,182 +25,42 @@ async def close_pull_request(job: JobContext, services: HandoffServices) -> None
         pull = await forge.pull_request(repo, int(job.payload["number"]))
         if pull.state is PullRequestState.OPEN:
             return
-        await _stop_review(job, repo.repository_id, pull.number)
-        facts = await gather(job, services, forge, repo, pull)
-        if facts.policy.mode is Mode.SHADOW:
-            return
-        plan = decide(facts, services)
-        await _store(job, facts, plan)
+        if not job.has("planned"):
+            await stop_review(job, repo.repository_id, pull.number)
+            facts = await gather(job, services, forge, repo, pull)
+            plan = decide(facts, services)
+            await store_close(job, facts, plan, words_of(facts, plan))
         job.notify()
-        if facts.merge is not None:
-            await _tell(job, forge, facts, plan)
+        await _tell(job, forge, Target(repo, pull.number))
 
 
-def decide(facts: CloseFacts, services: HandoffServices) -> ClosePlan:
-    """The guards' plan. The merge plan of one merge commit is made once; see `_store`."""
+def decide(facts: CloseFacts, services: HandoffServices) -> ClosePlan | None:
+    """The guards' plan; None where the policy lets us look on only."""
+    if facts.policy.mode is Mode.SHADOW:
+        return None
     if facts.merge is None:
         closed_at = facts.pull_request.closed_at or facts.now
         return plan_unmerged(facts.orders, closed_at=closed_at, still_closed=True)
     return services.plan(facts.handoff, facts.merge, facts.limits, batch=facts.batch)
 
 
-async def _stop_review(job: JobContext, repository_id: int, number: int) -> None:
-    """A review of a closed pull request is of no use to anybody."""
-    async with job.store.write() as session:
-        await request_cancel(
-            session,
-            subject=pull_request_subject(repository_id, number),
-            reason="closed",
-            now=job.clock.now(),
-            kinds=(JobKind.REVIEW_PULL_REQUEST,),
-        )
+def words_of(facts: CloseFacts, plan: ClosePlan | None) -> Comment | None:
+    """One comment per plan. A merge that has no findings, or an unmerged end, needs no words.
 
-
-async def _store(job: JobContext, facts: CloseFacts, plan: ClosePlan) -> None:
-    """One transaction: the plan with its decisions, its tasks and their jobs, or none of it."""
-    if job.has("planned"):
-        return
-    async with job.store.write() as session:
-        await _end_own_task(session, job, facts)
-        first = not await _planned_before(session, facts)
-        if first:
-            await _note(session, job, facts, plan)
-            await _settle(session, facts, plan)
-            await _create(session, job, facts, plan)
-        await job.record_in(session, "planned", {"first": first})
-
-
-async def _planned_before(session: AsyncSession, facts: CloseFacts) -> bool:
-    """Whether the automatic plan of this merge was made: a doubled delivery makes none again."""
-    if facts.merge is None or facts.batch != BATCH_MERGE:
-        return False
-    row = await session.get_one(PullRequestRow, facts.pull_request_id, with_for_update=True)
-    if row.planned_merge_sha == facts.merge.merge_commit:
-        return True
-    row.planned_merge_sha = facts.merge.merge_commit
-    return False
-
-
-async def _end_own_task(session: AsyncSession, job: JobContext, facts: CloseFacts) -> None:
-    """A fix pull request closed: its task is over, and whoever waited for its files goes on."""
-    if facts.own_task_id is None:
-        return
-    task = await session.get_one(FixTask, facts.own_task_id, with_for_update=True)
-    if not task.state.is_live:
-        return
-    if facts.merge is not None:
-        await settle_sources(session, task, fix_sha=facts.merge.merge_commit, now=facts.now)
-        state, reason = FixTaskState.MERGED, "fix_merged"
-    elif facts.by_human:
-        state, reason = FixTaskState.CLOSED, "closed_by_human"
-    else:
-        state, reason = FixTaskState.FAILED, "closed_by_machine"
-    for woken in await end_task(session, task, state, reason, now=facts.now):
-        await enqueue(session, turn_request(woken, job.claim.installation_id), now=facts.now)
-
-
-async def _note(session: AsyncSession, job: JobContext, facts: CloseFacts, plan: ClosePlan) -> None:
-    for decision in plan.decisions:
-        finding_id = decision.finding_id if isinstance(decision, HandoffDecision) else None
-        await note_decision(
-            session,
-            "handoff",
-            decision,
-            now=facts.now,
-            repository_id=facts.repo.repository_id,
-            pull_request_id=facts.pull_request_id,
-            finding_id=finding_id,
-            job_id=job.job_id,
-        )
-
-
-async def _settle(session: AsyncSession, facts: CloseFacts, plan: ClosePlan) -> None:
-    """Orders that end with the pull request, and findings that the merge did away with."""
-    orders = await session.exec(select(Order).where(col(Order.id).in_(plan.discarded)))
-    for order in orders.all():
-        order.state, order.outcome_reason = OrderState.DISCARDED, "closed"
-        order.settled_at = facts.now
-    await _settle_unusable(session, facts, plan)
-    rows = await session.exec(select(FindingRow).where(col(FindingRow.id).in_(facts.gone)))
-    for row in rows.all():
-        row.status, row.status_reason = FindingStatus.GONE, "not_in_merged_tree"
-        row.status_at = row.updated_at = facts.now
-
-
-async def _settle_unusable(session: AsyncSession, facts: CloseFacts, plan: ClosePlan) -> None:
-    """An order for a finding that can't be handed off ends with the guard's reason."""
-    said = {item.finding_id: item for item in plan.decisions if isinstance(item, HandoffDecision)}
-    pending = await session.exec(
-        select(Order).where(col(Order.id).in_([order.id for order in facts.orders]))
-    )
-    for order in pending.all():
-        decision = said.get(order.finding_id)
-        if decision is not None and str(decision.outcome) == "no":
-            order.state, order.outcome_reason = OrderState.REFUSED, str(decision.reason)
-            order.settled_at = facts.now
-
-
-async def _create(
-    session: AsyncSession, job: JobContext, facts: CloseFacts, plan: ClosePlan
-) -> None:
-    if facts.merge is None:
-        return
-    row = await session.get_one(PullRequestRow, facts.pull_request_id)
-    context = MergeContext(
-        source=row,
-        lineage=await session.get_one(Lineage, row.lineage_id),
-        merge_commit_sha=facts.merge.merge_commit,
-        base_ref=facts.merge.base,
-        allowance=allowance(facts.limits, 0),
-    )
-    for task_plan in plan.tasks:
-        task = await create_task(session, task_plan, context, now=facts.now)
-        if task is not None and task.state is FixTaskState.QUEUED:
-            await enqueue(session, turn_request(task, job.claim.installation_id), now=facts.now)
-    await _resume(session, job, facts, plan)
-
-
-async def _resume(
-    session: AsyncSession, job: JobContext, facts: CloseFacts, plan: ClosePlan
-) -> None:
-    """An order for a finding of an escalated task is a resume of that task, once per task."""
-    statement = (
-        select(FixTask, FixTaskFinding.finding_id)
-        .join(FixTaskFinding, col(FixTaskFinding.fix_task_id) == col(FixTask.id))
-        .where(
-            col(FixTaskFinding.finding_id).in_(plan.resumed),
-            FixTask.state == FixTaskState.ESCALATED,
-        )
-    )
-    found: Sequence[tuple[FixTask, int]] = (await session.exec(statement)).all()
-    orders = await session.exec(
-        select(Order).where(
-            col(Order.finding_id).in_(plan.resumed), Order.state == OrderState.PENDING
-        )
-    )
-    for order in orders.all():
-        order.state, order.settled_at = OrderState.TASK, facts.now
-        order.fix_task_id = next((t.id for t, number in found if number == order.finding_id), None)
-    for task in {task.id: task for task, _ in found}.values():
-        if await resume_task(session, task, facts.limits.resume_rounds, now=facts.now):
-            await enqueue(session, turn_request(task, job.claim.installation_id), now=facts.now)
-
-
-async def _tell(job: JobContext, forge: Forge, facts: CloseFacts, plan: ClosePlan) -> None:
-    """One comment per plan. A merge without findings needs no words."""
-    if not plan.decisions or not job.recorded("planned")["first"]:
-        return
+    A fix that was merged has nothing to hand off; saying so would only be noise.
+    """
+    if plan is None or facts.merge is None or not plan.decisions:
+        return None
+    if facts.own_task_id is not None and not (plan.tasks or plan.resumed):
+        return None
     refused = [
         item for item in plan.decisions if isinstance(item, HandoffDecision) and not item.yes
     ]
-    if facts.own_task_id is not None and not plan.tasks:
-        return
-    comment = Comment(
-        Marker(MarkerKind.COMMENT, f"handoff-{facts.pull_request_id}-{facts.batch}"),
+    batch = "" if facts.batch == BATCH_MERGE else f":{facts.batch}"
+    return Comment(
+        Marker(MarkerKind.COMMENT, f"handoff:{facts.pull_request_id}{batch}"),
         plan_comment([_handed(task, facts) for task in plan.tasks], refused, facts.findings),
     )
-    target = Target(facts.repo, facts.pull_request.number)
-    await apply(forge, target, (comment,), maybe_published=job.attempt > 1)
 
 
 def _handed(task: TaskPlan, facts: CloseFacts) -> HandedTask:
@@ -230,3 +70,13 @@ def _handed(task: TaskPlan, facts: CloseFacts) -> HandedTask:
         target=task.target,
         waiting=task.waiting,
     )
+
+
+async def _tell(job: JobContext, forge: Forge, target: Target) -> None:
+    """What was stored with the plan is said as it was then, also by a later try."""
+    said = job.recorded("planned")["comment"]
+    if said is None or job.has("told"):
+        return
+    comment = Comment(Marker(MarkerKind.COMMENT, said["id"]), said["body"])
+    await apply(forge, target, (comment,), maybe_published=job.attempt > 1)
+    await job.record("told")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from sqlmodel import col, func, select
+from sqlmodel import col, func, or_, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.bots import Authorship, BotSignal, bot_signal, is_human_act
@@ -13,7 +14,7 @@ from app.domain.findings import Finding
 from app.domain.jobs import causes_of
 from app.domain.policy import Policy
 from app.domain.pull_request import PullRequest, PullRequestState, RepoRef
-from app.domain.tasks import LineageState
+from app.domain.tasks import LIVE_TASK_STATES, LineageState
 from app.forges.port import Forge
 from app.git.mirror import Repository as GitRepository
 from app.git.process import Remote
@@ -27,7 +28,7 @@ from app.store.findings import finding_rows, to_finding
 from app.store.fixtasks import link_fix_pull_request, task_of_branch
 from app.store.lineages import spent_of
 from app.store.queries import pending_orders
-from app.store.tables import FixTask, FixTaskFinding, Lineage, Order, PullRequestRow
+from app.store.tables import FindingRow, FixTask, FixTaskFinding, Lineage, Order, PullRequestRow
 from loop_guards import (
     BATCH_MERGE,
     FindingStatus,
@@ -46,6 +47,7 @@ class _Ledger:
     findings: tuple[Finding, ...]
     orders: tuple[Order, ...]
     covered: dict[int, TaskState]
+    dismissed: dict[int, datetime]
     lineage: Lineage
     own_task_id: int | None
     tasks_of_merge: int
@@ -67,9 +69,9 @@ async def gather(
             exempted=frozenset(policy.bots.exempt),
         )
     )
-    ledger = await _remember(job, repo, pull, signal)
-    gone = await _gone(mirror, pull, ledger.findings)
     limits = policy.limits.for_guards()
+    ledger = await _remember(job, repo, pull, signal, limits.path_window)
+    gone = await _gone(mirror, pull, ledger.findings)
     batch = str(job.payload.get("batch", BATCH_MERGE))
     return CloseFacts(
         now=job.clock.now(),
@@ -100,13 +102,18 @@ async def _mirror(
     return await services.mirrors.ready(
         repo.repository_id,
         Remote(clone.url, clone.token),
-        branches=tuple(dict.fromkeys((pull.base_ref, pull.default_branch))),
+        # Not the base: a branch that was merged into may be gone by now.
+        branches=(pull.default_branch,),
         commits=commits,
     )
 
 
 async def _remember(
-    job: JobContext, repo: RepoRef, pull: PullRequest, signal: BotSignal | None
+    job: JobContext,
+    repo: RepoRef,
+    pull: PullRequest,
+    signal: BotSignal | None,
+    window: timedelta,
 ) -> _Ledger:
     now = job.clock.now()
     async with job.store.write() as session:
@@ -128,16 +135,31 @@ async def _remember(
             if row.lineage_id is not None
             else await ensure_lineage(session, row, now=now)
         )
+        rows = await finding_rows(session, row.id)
         return _Ledger(
             row=row,
-            findings=tuple(to_finding(item) for item in await finding_rows(session, row.id)),
+            findings=tuple(to_finding(item) for item in rows),
             orders=tuple(await pending_orders(session, row.id)),
-            covered=await _covering(session, row.id),
+            covered={**_by_own_task(rows, pull), **await _covering(session, row.id)},
+            dismissed={
+                item.id: item.status_at
+                for item in rows
+                if item.status is FindingStatus.DISMISSED and item.status_at is not None
+            },
             lineage=lineage,
             own_task_id=task.id if task else None,
             tasks_of_merge=await _automatic_tasks(session, row.id),
-            tasks_on_base=tuple(await _tasks_on(session, repo.repository_id, pull.base_ref)),
+            tasks_on_base=tuple(
+                await _tasks_on(session, repo.repository_id, pull.base_ref, now - window)
+            ),
         )
+
+
+def _by_own_task(rows: Sequence[FindingRow], pull: PullRequest) -> dict[int, TaskState]:
+    """What a fix pull request mirrors was handed off before, to the task that ends with it."""
+    merged = pull.state is PullRequestState.MERGED
+    state = TaskState.MERGED if merged else TaskState.CLOSED
+    return {row.id: state for row in rows if row.source_finding_id is not None}
 
 
 async def _covering(session: AsyncSession, pull_request_id: int) -> dict[int, TaskState]:
@@ -161,9 +183,14 @@ async def _automatic_tasks(session: AsyncSession, pull_request_id: int) -> int:
     return int((await session.exec(statement)).one())
 
 
-async def _tasks_on(session: AsyncSession, repository_id: int, base: str) -> Sequence[FixTask]:
+async def _tasks_on(
+    session: AsyncSession, repository_id: int, base: str, since: datetime
+) -> Sequence[FixTask]:
+    """The tasks on this base that still live or are younger than `since`."""
     statement = select(FixTask).where(
-        FixTask.repository_id == repository_id, FixTask.base_ref == base
+        FixTask.repository_id == repository_id,
+        FixTask.base_ref == base,
+        or_(col(FixTask.state).in_(LIVE_TASK_STATES), col(FixTask.created_at) >= since),
     )
     return (await session.exec(statement)).all()
 
@@ -212,6 +239,7 @@ def _handoff_findings(
             in_merged_tree=finding.id not in gone,
             covered_by=ledger.covered.get(finding.id),
             order=orders.get(finding.id),
+            dismissed_at=ledger.dismissed.get(finding.id),
             path_tasks=max(
                 (recent.count(path) for path in (finding.location.path, *finding.also) if path),
                 default=0,
@@ -233,7 +261,11 @@ def _merge_facts(
     if pull.state is not PullRequestState.MERGED or pull.merge_commit_sha is None:
         return None
     leased = frozenset(
-        path for task in ledger.tasks_on_base if task.state.holds_lease for path in task.paths
+        path
+        for task in ledger.tasks_on_base
+        # The task that ends with this pull request leaves its paths to what follows.
+        if task.state.holds_lease and task.id != ledger.own_task_id
+        for path in task.paths
     )
     return MergeFacts(
         now=job.clock.now(),

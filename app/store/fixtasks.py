@@ -43,31 +43,37 @@ async def create_task(
 ) -> FixTask | None:
     """Make the task of a plan with its findings and settle the orders it answers.
 
-    A plan that joins a waiting task adds its findings to that one. None if a task with this key
-    exists: a doubled event makes nothing twice.
+    A plan that joins a waiting task adds its findings to that one. A plan may be older than the
+    leases: whoever holds one of its paths now is waited for. None if a task with this key exists: a
+    doubled event makes nothing twice.
     """
     if plan.joins is not None:
         waiting = await session.get_one(FixTask, plan.joins, with_for_update=True)
-        waiting.paths = sorted({*waiting.paths, *plan.paths})
-        await _cover(session, waiting, plan, now)
-        await session.flush()
-        return waiting
+        if waiting.state is FixTaskState.WAITING:
+            waiting.paths = sorted({*waiting.paths, *plan.paths})
+            await _cover(session, waiting, plan, now)
+            await session.flush()
+            return waiting
     known = await session.exec(select(FixTask).where(FixTask.key == plan.key))
     if known.one_or_none() is not None:
         return None
+    repository_id = context.source.repository_id
+    waits = plan.waiting or bool(
+        await lease_holders(session, repository_id, context.base_ref, plan.paths)
+    )
     task = FixTask(
         key=plan.key,
         lineage_id=context.lineage.id,
-        repository_id=context.source.repository_id,
+        repository_id=repository_id,
         source_pull_request_id=context.source.id,
         target=plan.target,
         paths=list(plan.paths),
         batch=plan.batch,
-        state=FixTaskState.WAITING if plan.waiting else FixTaskState.QUEUED,
+        state=FixTaskState.WAITING if waits else FixTaskState.QUEUED,
         base_ref=context.base_ref,
         merge_commit_sha=context.merge_commit_sha,
         allowance=context.allowance,
-        lease_taken_at=None if plan.waiting else now,
+        lease_taken_at=None if waits else now,
         created_at=now,
         updated_at=now,
     )
@@ -171,15 +177,21 @@ async def end_task(
     if not state.is_live:
         task.finished_at = now
     await session.flush()
-    return await _wake_waiting(session, task, now)
+    return await wake_waiting(session, task.repository_id, task.base_ref, now=now)
 
 
-async def _wake_waiting(session: AsyncSession, ended: FixTask, now: datetime) -> Sequence[FixTask]:
+async def wake_waiting(
+    session: AsyncSession, repository_id: int, base_ref: str, *, now: datetime
+) -> Sequence[FixTask]:
+    """Give the waiting tasks of a base whose paths nobody holds their lease, oldest first.
+
+    Returns them: they are QUEUED now and want a job.
+    """
     statement = (
         select(FixTask)
         .where(
-            FixTask.repository_id == ended.repository_id,
-            FixTask.base_ref == ended.base_ref,
+            FixTask.repository_id == repository_id,
+            FixTask.base_ref == base_ref,
             FixTask.state == FixTaskState.WAITING,
         )
         .order_by(col(FixTask.id))
