@@ -69,8 +69,12 @@ def review(
 ) -> None:
     """Review committed changes of a local repository in the terminal.
 
-    Needs ANTHROPIC_API_KEY, or MERGEWARD_MODEL_BASE_URL for a compatible server. Exit code 0:
-    nothing at or above --fail-on; 1: something; 2: the change could not be (fully) reviewed.
+    Needs ANTHROPIC_API_KEY or OPENAI_API_KEY, or MERGEWARD_MODEL_BASE_URL (and, if it wants one,
+    MERGEWARD_MODEL_API_KEY) for a server that speaks Anthropic's Messages API. The changed files
+    and what reviewers look up are sent there.
+
+    Findings go to stdout, progress to stderr. Exit code 0: everything was read and nothing is at
+    or above --fail-on; 1: something is; 2: the change could not be reviewed, or not completely.
     """
     from app.cli.review import ReviewRequest, run
 
@@ -86,7 +90,11 @@ def serve(
         bool, typer.Option("--web-only", help="Receive webhooks, run no jobs.")
     ] = False,
 ) -> None:
-    """Receive webhooks and work on them, in one process."""
+    """Receive webhooks and work on them, in one process.
+
+    Prints the address it listens on; SIGTERM or Ctrl-C ends it once what it works on is safe.
+    Exit code 0: it was asked to end; 2: a setting is missing or wrong, or the port is taken.
+    """
     from app.cli.serve import run
 
     overrides = {"host": host, "port": port}
@@ -97,37 +105,57 @@ def serve(
 def database_upgrade(
     revision: Annotated[str, typer.Argument(help="Revision to go to.")] = "head",
 ) -> None:
-    """Bring the tables to a revision (the newest by default)."""
-    from app.settings import load_settings
-    from app.store.migrate import upgrade
+    """Bring the tables to a revision (the newest by default) and say where they are.
 
-    upgrade(load_settings().async_database_url, revision)
+    Exit code 0: they are there; 2: the database could not be reached or changed.
+    """
+    from app.cli.database import go_up
+
+    go_up(revision)
 
 
 @database.command("downgrade")
 def database_downgrade(
     revision: Annotated[str, typer.Argument(help="Revision to go back to; 'base' drops all.")],
 ) -> None:
-    """Take the tables back to an older revision. Data of the tables that go is lost."""
-    from app.settings import load_settings
-    from app.store.migrate import downgrade
+    """Take the tables back to an older revision. Data of the tables that go is lost.
 
-    downgrade(load_settings().async_database_url, revision)
+    Exit code 0: they are there; 2: the database could not be reached or changed.
+    """
+    from app.cli.database import go_down
+
+    go_down(revision)
 
 
 @policy.command("check")
 def policy_check(
     file: Annotated[Path, typer.Argument(help="The policy file.")] = Path(".github/mergeward.yml"),
 ) -> None:
-    """Say whether a policy file is valid; exit code 2 and the line and key if it is not."""
+    """Say whether a policy file is valid, and the gist of it.
+
+    Exit code 0: valid; 2: not, and each wrong line and key is named.
+    """
     from app.cli.policy import check
 
     check(file)
 
 
+@policy.command("explain")
+def policy_explain(
+    file: Annotated[Path, typer.Argument(help="The policy file.")] = Path(".github/mergeward.yml"),
+) -> None:
+    """Say in plain sentences what a policy file does.
+
+    Exit code 0: said; 2: the file is not valid, and each wrong line and key is named.
+    """
+    from app.cli.policy import explain
+
+    explain(file)
+
+
 @cli.command()
 def version() -> None:
-    """Print the version."""
+    """Print the version. Exit code 0."""
     from importlib.metadata import version as installed
 
     typer.echo(installed("mergeward"))
