@@ -13,19 +13,30 @@ from functools import partial
 from app.agents.port import Runtime
 from app.agents.redact import redact
 from app.agents.runtimes.direct import DirectRuntime, ProviderSettings, WireFormat
+from app.commands.flow import handle_comment
+from app.commands.services import CommandServices
 from app.control.routing import Routing, shipped_routing
 from app.domain.jobs import AppRole, JobKind
 from app.errors import ConfigurationError
+from app.fixer.flow import report_failure as report_turn
+from app.fixer.flow import run_fix_task
+from app.fixer.services import FixerServices
 from app.forges.github.app import GitHubApp
 from app.forges.github.writes import GitHubForge
 from app.forges.port import Forge
 from app.git.mirror import Mirrors
+from app.handoff.flow import close_pull_request
+from app.handoff.services import HandoffServices, PlanMerged
 from app.jobs.context import JobContext
 from app.jobs.worker import AfterFailure, Story
 from app.main import Services
-from app.review.pipeline import report_failure, review_pull_request
-from app.review.services import ReviewServices
+from app.reconcile.installations import ReconcileServices, sync_installation
+from app.review.context import write_run_files
+from app.review.pipeline import report_failure as report_review
+from app.review.pipeline import review_pull_request
+from app.review.services import ReviewServices, WriteRunFiles
 from app.settings import Settings
+from loop_guards import plan_merged
 
 OpenForge = Callable[[], AbstractAsyncContextManager[Forge]]
 
@@ -36,6 +47,8 @@ class Parts:
 
     runtime: Runtime | None = None
     around_forge: Callable[[AppRole, Forge], Forge] | None = None
+    write_files: WriteRunFiles = write_run_files
+    plan_merged: PlanMerged = plan_merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +68,48 @@ async def open_table(services: Services, parts: Parts | None = None) -> AsyncIte
         runtime = chosen.runtime
         if runtime is None:
             runtime = await stack.enter_async_context(runtime_of(settings))
-        review = ReviewServices(
-            open_forge=_opener(settings, AppRole.REVIEWER, chosen),
-            mirrors=Mirrors(settings.data_dir / "mirrors"),
+        yield _table(settings, chosen, runtime)
+
+
+def _table(settings: Settings, parts: Parts, runtime: Runtime) -> Table:
+    open_forge = _opener(settings, AppRole.REVIEWER, parts)
+    mirrors = Mirrors(settings.data_dir / "mirrors")
+    ours = our_logins(settings)
+    review = ReviewServices(
+        open_forge=open_forge,
+        mirrors=mirrors,
+        runtime=runtime,
+        routing=routing_of(settings),
+        runs=settings.data_dir / "runs",
+        our_logins=ours,
+        write_files=parts.write_files,
+    )
+
+    async def tell_review(job: JobContext, error: BaseException) -> None:
+        await report_review(job, error, review)
+
+    handoff = HandoffServices(open_forge, mirrors, ours, parts.plan_merged)
+    commands = CommandServices(open_forge, ours)
+    reconcile = ReconcileServices(open_forge)
+    stories: dict[JobKind, Story] = {
+        JobKind.REVIEW_PULL_REQUEST: partial(review_pull_request, services=review),
+        JobKind.CLOSE_PULL_REQUEST: partial(close_pull_request, services=handoff),
+        JobKind.HANDLE_COMMENT: partial(handle_comment, services=commands),
+        JobKind.SYNC_INSTALLATION: partial(sync_installation, services=reconcile),
+    }
+    after_failure: dict[JobKind, AfterFailure] = {JobKind.REVIEW_PULL_REQUEST: tell_review}
+    if settings.fixer is not None:
+        fixer = FixerServices(
+            open_forge=_opener(settings, AppRole.FIXER, parts),
+            open_reviewer=open_forge,
+            mirrors=mirrors,
             runtime=runtime,
             routing=routing_of(settings),
-            runs=settings.data_dir / "runs",
-            our_logins=our_logins(settings),
+            work=settings.data_dir / "work",
         )
-        yield _table(review)
-
-
-def _table(review: ReviewServices) -> Table:
-    async def tell_review(job: JobContext, error: BaseException) -> None:
-        await report_failure(job, error, review)
-
-    return Table(
-        stories={
-            JobKind.REVIEW_PULL_REQUEST: partial(review_pull_request, services=review),
-        },
-        after_failure={JobKind.REVIEW_PULL_REQUEST: tell_review},
-    )
+        stories[JobKind.RUN_FIX_TASK] = partial(run_fix_task, services=fixer)
+        after_failure[JobKind.RUN_FIX_TASK] = report_turn
+    return Table(stories, after_failure)
 
 
 def _opener(settings: Settings, role: AppRole, parts: Parts) -> OpenForge:

@@ -288,8 +288,8 @@ def parse_attributes(text: bytes) -> tuple[AttributeRule, ...]:
     """The rules of a `.gitattributes` file that speak of linguist; everything else is ignored."""
     rules = []
     for line in text.decode("utf-8", "surrogateescape").split("\n"):
-        fields = line.split()
-        if not fields or fields[0].startswith(("#", "[", '"')):
+        fields = re.split(r"[ \t\r]+", line.strip(" \t\r"))
+        if not fields[0] or fields[0].startswith(("#", "[", '"')):
             continue
         words = [word for word in fields[1:] if "linguist-" in word]
         given = {word.partition("=")[0] for word in words if not _is_off(word)}

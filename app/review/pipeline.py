@@ -18,7 +18,7 @@ from app.jobs.places import repo_of
 from app.policy.paths import instructions_for, withheld_by
 from app.review.admit import admit, reason_of
 from app.review.conduct import Brief, Conducted, conduct
-from app.review.context import changed_files, known_findings, patch_names, write_run_files
+from app.review.context import changed_files, known_findings, patch_names
 from app.review.facts import ReviewFacts
 from app.review.gather import Gathered, gather
 from app.review.judge import JudgeInput, judge
@@ -150,7 +150,7 @@ async def _brief(
         round_number=(facts.task.rounds_started if facts.task else 0) + 1,
         is_fix=facts.task is not None,
     )
-    await write_run_files(folder, plan.files, patches, context)
+    await services.write_files(folder, plan.files, patches, context)
 
     def models(agent: AgentName) -> tuple[ModelRef, ...]:
         chosen = policy.models.of(agent)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.agents.port import Runtime
+from app.agents.prompt_context import PromptContext
 from app.control.routing import Routing
+from app.domain.diff import FileChange
 from app.forges.port import Forge
 from app.git.mirror import Mirrors
+from app.review.context import write_run_files
 
 OpenForge = Callable[[], AbstractAsyncContextManager[Forge]]
 """Acts as one of our Apps for the length of a job."""
+
+WriteRunFiles = Callable[
+    [Path, Sequence[FileChange], Mapping[str, str], PromptContext], Awaitable[None]
+]
+"""Writes what agents read of a run: the signature of `app.review.context.write_run_files`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +34,4 @@ class ReviewServices:
     routing: Routing
     runs: Path
     our_logins: frozenset[str]
+    write_files: WriteRunFiles = write_run_files
