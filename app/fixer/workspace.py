@@ -119,7 +119,8 @@ class EditableTree:
         return target.read_bytes()
 
     def _list(self, prefix: str) -> tuple[str, ...]:
-        folder = self._inside(prefix.rstrip("/")) if prefix.strip("/.") else self.root
+        name = prefix.strip("/")
+        folder = self.root if name in ("", ".") else self._inside(name)
         if folder is None or not folder.is_dir():
             return ()
         with os.scandir(folder) as entries:
@@ -175,7 +176,10 @@ class EditableTree:
         target = self.root
         for part in parts:
             target = target / part
-            if target.is_symlink():
+            try:
+                if target.is_symlink():
+                    return None
+            except OSError:  # a name longer than file systems take
                 return None
         return target
 
