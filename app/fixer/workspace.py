@@ -84,7 +84,8 @@ class EditableTree:
             timeout_s=GREP_TIMEOUT_S,
             enough=GREP_OUTPUT,
         )
-        return hits_of(out, "")
+        links = await self._links()
+        return tuple(hit for hit in hits_of(out, "") if hit.path not in links)
 
     async def edit(self, path: str, old_text: str, new_text: str) -> None:
         """Replace `old_text`, which must occur exactly once. Raises EditRefused."""
