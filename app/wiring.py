@@ -30,7 +30,8 @@ from app.handoff.services import HandoffServices, PlanMerged
 from app.jobs.context import JobContext
 from app.jobs.worker import AfterFailure, Story
 from app.main import Services
-from app.reconcile.installations import ReconcileServices, sync_installation
+from app.reconcile.installations import sync_installation
+from app.reconcile.services import ReconcileServices
 from app.review.context import write_run_files
 from app.review.pipeline import report_failure as report_review
 from app.review.pipeline import review_pull_request
@@ -89,8 +90,9 @@ def _table(settings: Settings, parts: Parts, runtime: Runtime) -> Table:
         await report_review(job, error, review)
 
     handoff = HandoffServices(open_forge, mirrors, ours, parts.plan_merged)
-    commands = CommandServices(open_forge, ours)
-    reconcile = ReconcileServices(open_forge)
+    commands = CommandServices(open_forge, mirrors, ours)
+    open_fixer = _opener(settings, AppRole.FIXER, parts) if settings.fixer is not None else None
+    reconcile = ReconcileServices(open_forge, open_fixer)
     stories: dict[JobKind, Story] = {
         JobKind.REVIEW_PULL_REQUEST: partial(review_pull_request, services=review),
         JobKind.CLOSE_PULL_REQUEST: partial(close_pull_request, services=handoff),
@@ -98,9 +100,9 @@ def _table(settings: Settings, parts: Parts, runtime: Runtime) -> Table:
         JobKind.SYNC_INSTALLATION: partial(sync_installation, services=reconcile),
     }
     after_failure: dict[JobKind, AfterFailure] = {JobKind.REVIEW_PULL_REQUEST: tell_review}
-    if settings.fixer is not None:
+    if open_fixer is not None:
         fixer = FixerServices(
-            open_forge=_opener(settings, AppRole.FIXER, parts),
+            open_forge=open_fixer,
             open_reviewer=open_forge,
             mirrors=mirrors,
             runtime=runtime,

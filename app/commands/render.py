@@ -1,71 +1,74 @@
-"""What a command is answered. Pure: values in, Markdown out."""
+"""Every sentence that answers a command. Pure: values in, Markdown out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import assert_never
 
 from app.agents.sanitise import outgoing
-from loop_guards import OrderDecision, OrderOutcome, OrderReason
+from app.commands.decide import Answer, FixAnswer, HelpAnswer, OrderAnswer, ReviewAnswer
+from loop_guards import OrderReason
 
-
-@dataclass(frozen=True, slots=True)
-class OrderAnswer:
-    """What became of the order for one finding. `decision` None: there is no such finding."""
-
-    short_id: str
-    title: str
-    decision: OrderDecision | None
-
+_MOST_NAMED = 20
+"""Ids that are repeated to somebody who named ones that do not exist."""
 
 _ORDERS = {
-    OrderReason.NOT_HUMAN: "only people can order a fix",
-    OrderReason.NO_WRITE_ACCESS: "this needs write access to the repository",
-    OrderReason.NOT_MERGED: "this pull request was closed without a merge",
-    OrderReason.NOT_OPEN: "it is fixed or gone already",
-    OrderReason.ALREADY_QUEUED: "it is queued already",
-    OrderReason.LIVE_TASK: "a fix task covers it already",
-    OrderReason.STOPPED: "kept, but the automation is stopped here; it is looked at on resume",
-    OrderReason.TASK_ESCALATED: "its fix goes on with half the rounds of a new one",
-    OrderReason.WAITS_FOR_MERGE: "queued; it is handed to the fixer when this is merged",
-    OrderReason.MERGED: "handed to the fixer now",
+    OrderReason.NOT_HUMAN: "refused: only a person can order a fix",
+    OrderReason.NO_WRITE_ACCESS: "refused: this needs write access to the repository",
+    OrderReason.NOT_MERGED: "refused: the pull request was closed without a merge",
+    OrderReason.NOT_OPEN: "refused: it is fixed, or gone from the merged files",
+    OrderReason.ALREADY_QUEUED: "refused: it is queued already",
+    OrderReason.LIVE_TASK: "refused: a fix for it is under way",
+    OrderReason.STOPPED: "kept, but automation is stopped here; it goes on at a resume",
+    OrderReason.TASK_ESCALATED: "its fix was waiting for a person and goes on now",
+    OrderReason.WAITS_FOR_MERGE: "queued; it goes to the fixer when this pull request is merged",
+    OrderReason.MERGED: "goes to the fixer now",
 }
-
-HELP = (
-    "I understand these, each on a line of its own:\n\n"
-    "- `review`: review the present head\n"
-    "- `fix F1 F3` or `fix all`: queue findings for the fixer\n\n"
-    "Write the name of this App with a slash in front, then the command."
+_REVIEWS = {
+    "no_write_access": "No review: asking for one needs write access to the repository.",
+    "closed": "No review: the pull request is closed.",
+}
+_HELP = (
+    "That was not understood. A line of its own may say `/mergeward review`, "
+    "`/mergeward fix F1 F2` or `/mergeward fix all`."
 )
 
 
-def orders_text(answers: Sequence[OrderAnswer]) -> str:
-    """One line per finding: what became of the order, and why."""
-    if not answers:
-        return "There is no open finding to fix."
-    return "\n".join(_order_line(answer) for answer in answers)
+def reply(answers: Sequence[Answer], author: str) -> str:
+    """The one answer to a comment: what became of each command, and why."""
+    return "\n\n".join(_said(answer, author) for answer in answers)
 
 
-def _order_line(answer: OrderAnswer) -> str:
-    if answer.decision is None:
-        return f"- **{answer.short_id}**: refused, there is no such finding here."
-    reason = str(answer.decision.reason)
-    known = reason in frozenset(OrderReason)
-    why = _ORDERS.get(OrderReason(reason), reason) if known else reason.replace("_", " ")
-    refused = "refused, " if answer.decision.outcome == OrderOutcome.REFUSED else ""
-    return f"- **{answer.short_id}** {outgoing(answer.title)}: {refused}{why}."
+def _said(answer: Answer, author: str) -> str:
+    match answer:
+        case ReviewAnswer(refused):
+            return _REVIEWS[refused] if refused else _review_starts(author)
+        case FixAnswer():
+            return _fix(answer)
+        case HelpAnswer():
+            return _HELP
+        case never:
+            assert_never(never)
 
 
-def review_text(head_sha: str) -> str:
-    return f"Reviewing `{head_sha[:10]}`."
+def _review_starts(author: str) -> str:
+    return f"A review of the present head starts, asked for by {outgoing(author)}."
 
 
-def refused_text(reason: str) -> str:
-    """Why somebody's command is not carried out."""
-    return f"Refused: {_ORDERS.get(OrderReason(reason), reason)}."
+def _fix(answer: FixAnswer) -> str:
+    lines = [_order(item) for item in answer.orders]
+    if answer.unknown:
+        more = len(answer.unknown) - _MOST_NAMED
+        named = ", ".join(answer.unknown[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        lines.append(f"- There is no such finding here: {named}.")
+    return "\n".join(lines) or "There are no open findings here to fix."
 
 
-def unknown_text(text: str) -> str:
-    """What is said to a command nobody knows."""
-    shown = outgoing(text.replace("`", "'"))
-    return f"I don't know `{shown}`.\n\n{HELP}" if text else HELP
+def _order(item: OrderAnswer) -> str:
+    reason = OrderReason(item.decision.reason)
+    text = _ORDERS[reason]
+    if reason is OrderReason.ALREADY_QUEUED and item.finding.queued_by:
+        text = f"{text} by {outgoing(item.finding.queued_by)}"
+    if item.finding.fix_number is not None and reason is OrderReason.LIVE_TASK:
+        text = f"{text} in #{item.finding.fix_number}"
+    return f"- **{item.finding.short_id}** {text}."

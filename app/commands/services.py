@@ -1,4 +1,4 @@
-"""What the command story needs from outside."""
+"""What the story of a comment needs from outside."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from app.forges.port import Forge
+from app.git.mirror import Mirrors
 
 
 @dataclass(frozen=True, slots=True)
 class CommandServices:
-    """`our_logins` are the bot logins of both our Apps."""
+    """`open_forge` acts as the reviewer App; `our_logins` are the bot logins of both our Apps."""
 
     open_forge: Callable[[], AbstractAsyncContextManager[Forge]]
+    mirrors: Mirrors
     our_logins: frozenset[str]
