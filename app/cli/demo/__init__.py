@@ -7,10 +7,13 @@ import asyncio
 from app.cli.demo.report import Narrator, StoryReport
 from app.cli.demo.stage import Props, Stage
 from app.cli.demo.stories import STORIES
+from app.logs import configure_logging
 
 
 def run(*, keep: bool = False, stories: tuple[int, ...] = (1, 2, 3, 4)) -> int:
     """Tell the stories; the exit code is 0 only if every one ended as it is told."""
+    # The stories provoke refusals on purpose; only what nobody foresaw belongs on the terminal.
+    configure_logging(level="error")
     return asyncio.run(tell(keep=keep, stories=stories))
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -47,9 +49,9 @@ class Narrator:
         self.console.rule("Mergeward demo")
         self.console.print(
             "Everything runs on this machine: a GitHub double, a model server and Mergeward.\n"
-            "[bold]The model is scripted.[/bold] It answers over a real provider's wire format and "
-            "only from what it was shown,\nbut it is no judge of your code. Costs are what the "
-            "named models would have cost.\n"
+            "[bold]The model is scripted.[/bold] It speaks a real provider's wire format and "
+            "answers only from\nwhat it was shown, but it is no judge of your code. Costs are what "
+            "the named models would cost.\n"
         )
 
     def story(self, number: int, title: str) -> None:
@@ -62,13 +64,17 @@ class Narrator:
             line += f"  [link={link}][dim]{escape(link)}[/dim][/link]"
         self.console.print(line, soft_wrap=True)
 
+    def waiting(self, what: str) -> AbstractContextManager[object]:
+        """A spinner on a terminal, nothing elsewhere."""
+        return self.console.status(f"  {escape(what)}")
+
     def check(self, check: Check) -> None:
         mark = "[green]✓[/green]" if check.held else "[bold red]✗[/bold red]"
         seen = "" if check.held or not check.seen else f"  [red](seen: {escape(check.seen)})[/red]"
         self.console.print(f"  {mark} {escape(check.promise)}{seen}", soft_wrap=True)
 
     def table(self, reports: list[StoryReport]) -> None:
-        table = Table(title="What it came to", title_justify="left")
+        table = Table(title="What it came to", title_justify="left", box=SIMPLE_HEAD)
         for name in (
             "Story",
             "Rounds",

@@ -50,6 +50,8 @@ REVIEWER, FIXER = "mergeward", "mergeward-fixer"
 AUTHOR, MAINTAINER = "mara", "tomas"
 SETTLE_SECONDS = 60.0
 """A story that is not quiet after this long has gone wrong."""
+_QUIET = 3
+"""Looks in a row that must find nothing on its way."""
 
 Asgi = Callable[..., Any]
 
@@ -179,12 +181,13 @@ class Stage:
 
         Raises TimeoutError when that takes too long.
         """
-        async with asyncio.timeout(SETTLE_SECONDS):
-            quiet = 0
-            while quiet < 3:
-                await self.github.drain()
-                quiet = 0 if await self._live_jobs() else quiet + 1
-                await asyncio.sleep(0.05)
+        with self.voice.waiting("webhooks, reviewers and fixers at work"):
+            async with asyncio.timeout(SETTLE_SECONDS):
+                quiet = 0
+                while quiet < _QUIET:
+                    await self.github.drain()
+                    quiet = 0 if await self._live_jobs() else quiet + 1
+                    await asyncio.sleep(0.05)
 
     async def _live_jobs(self) -> int:
         async with self.store.read() as session:

@@ -115,7 +115,7 @@ async def never_agree(stage: Stage) -> StoryReport:
     stage.check(
         report, "because of the cap", task.escalation_reason == "cap", task.escalation_reason
     )
-    said = [item.body for item in fix.comments if "A human is needed" in item.body]
+    said = [item.body for item in fix.comments if "**A human is needed.**" in item.body]
     complete = len(said) == 1 and "model calls" in said[0] and "$" in said[0]
     promise = "One comment says which rule, what remains, and what it cost"
     stage.check(report, promise, complete, len(said))

@@ -22,8 +22,8 @@ from app.sandbox.model.seen import Reading, reading_of
 from tests.sandbox.model.builders import body, changed_files, named, run, system, tool
 
 DEMO = load_scenario("demo")
-FILES = {path: text for path, text in load_story_files("story1").items() if text is not None}
-(PATH,) = FILES
+FILES = {path: text for path, text in load_story_files("story1").items() if text}
+PATH = "app/api/notes/search.py"
 TITLES = {
     "SQL injection in the note search",
     "Hard-coded AWS access key",
