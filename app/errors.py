@@ -1,21 +1,21 @@
 """Every error Mergeward raises on purpose, as one tree that says who must act.
 
-    MergewardError
-    ├── ConfigurationError      the operator: a setting is missing or wrong
-    ├── UserError               the person who asked: bad input; the message is shown to them
-    │   └── PolicyError         the repository's `.github/mergeward.yml` cannot be used
-    ├── ForgeError              GitHub answered something we cannot go on with
-    │   ├── ForgeNotFound       404: gone, or not ours to see
-    │   ├── ForgeForbidden      403: a permission is missing (named in the message)
-    │   ├── ForgeUnauthorized   401: the token or key is no longer valid
-    │   ├── ForgeRejected       409/422: GitHub refuses this request; repeating it changes nothing
-    │   ├── ForgeRateLimited    a limit is spent; `retry_after` says for how long
-    │   └── ForgeUnavailable    5xx or no answer; the request may be repeated after looking
-    ├── GitError                git failed; the message holds its own words, never a token
-    ├── AgentError              an agent's run cannot give a result
-    └── JobError                the job ledger
-        ├── LeaseLost           another worker owns the job now; stop without writing
-        └── JobCancelled        the job was superseded or stopped while it ran
+MergewardError
+├── ConfigurationError      the operator: a setting is missing or wrong
+├── UserError               the person who asked: bad input; the message is shown to them
+│   └── PolicyError         the repository's `.github/mergeward.yml` cannot be used
+├── ForgeError              GitHub answered something we cannot go on with
+│   ├── ForgeNotFound       404: gone, or not ours to see
+│   ├── ForgeForbidden      403: a permission is missing (named in the message)
+│   ├── ForgeUnauthorized   401: the token or key is no longer valid
+│   ├── ForgeRejected       409/422: GitHub refuses this request; repeating it changes nothing
+│   ├── ForgeRateLimited    a limit is spent; `retry_after` says for how long
+│   └── ForgeUnavailable    5xx or no answer; the request may be repeated after looking
+├── GitError                git failed; the message holds its own words, never a token
+├── AgentError              an agent's run cannot give a result
+└── JobError                the job ledger
+    ├── LeaseLost           another worker owns the job now; stop without writing
+    └── JobCancelled        the job was superseded or stopped while it ran
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ OpenForge = Callable[[], AbstractAsyncContextManager[Forge]]
 class Parts:
     """What the stories may be built from instead of what the settings say."""
 
-    runtime: Runtime | None = None
+    make_runtime: Callable[[Settings], AbstractAsyncContextManager[Runtime]] | None = None
     around_forge: Callable[[AppRole, Forge], Forge] | None = None
     write_files: WriteRunFiles = write_run_files
     plan_merged: PlanMerged = plan_merged
@@ -66,9 +66,8 @@ async def open_table(services: Services, parts: Parts | None = None) -> AsyncIte
     chosen = parts or Parts()
     settings = services.settings
     async with AsyncExitStack() as stack:
-        runtime = chosen.runtime
-        if runtime is None:
-            runtime = await stack.enter_async_context(runtime_of(settings))
+        make_runtime = chosen.make_runtime or runtime_of
+        runtime: Runtime = await stack.enter_async_context(make_runtime(settings))
         yield _table(settings, chosen, runtime)
 
 
