@@ -16,6 +16,9 @@ from app.domain.pull_request import PullRequest
 CHECK_NAME = "Mergeward"
 """The name of our check run; rulesets require it by this name and our App's id."""
 
+NEEDS_HUMAN = "mergeward:needs-human"
+"""The label of an escalation."""
+
 
 class ReviewEvent(StrEnum):
     """What a review says, in the spelling of GitHub's API."""

@@ -19,7 +19,7 @@ from app.forges.port import Forge
 from app.git.mirror import Repository as GitRepository
 from app.git.process import Remote
 from app.handoff.facts import CloseFacts
-from app.handoff.recheck import still_there
+from app.domain.recheck import still_there
 from app.handoff.services import HandoffServices
 from app.jobs.context import JobContext
 from app.policy.read import read_policy

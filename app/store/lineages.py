@@ -6,10 +6,11 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
+from sqlmodel import func, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.runs import Usage
-from app.store.tables import Lineage
+from app.store.tables import FixTask, Lineage
 from loop_guards import Spent
 
 MICRO = Decimal(1_000_000)
@@ -27,6 +28,14 @@ async def book(
     lineage.usage = lineage.usage + (replace(usage, cost_usd=Decimal(0)) if unknown else usage)
     lineage.cost_unknown = lineage.cost_unknown or unknown
     lineage.updated_at = now
+
+
+async def resumes_of(session: AsyncSession, lineage_id: int) -> int:
+    """How often people resumed tasks of the lineage: each resume adds to its purse."""
+    statement = select(func.coalesce(func.sum(FixTask.resumes), 0)).where(
+        FixTask.lineage_id == lineage_id
+    )
+    return int((await session.exec(statement)).one())
 
 
 def spent_of(lineage: Lineage) -> Spent:

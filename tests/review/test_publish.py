@@ -6,6 +6,7 @@ import pytest
 
 from app.domain.coverage import CoverageState
 from app.domain.effects import (
+    NEEDS_HUMAN,
     AddLabel,
     CheckConclusion,
     Comment,
@@ -19,7 +20,6 @@ from app.domain.effects import (
 from app.domain.findings import Location
 from app.domain.forge import PublishedReview, ReviewState
 from app.review.publish import (
-    NEEDS_HUMAN,
     Publishing,
     conclusion_of,
     effects_of,

@@ -1,10 +1,10 @@
-"""The merged tree decides whether a finding is still there (app/handoff/recheck.py)."""
+"""The merged tree decides whether a finding is still there (app/domain/recheck.py)."""
 
 from __future__ import annotations
 
 import pytest
 
-from app.handoff.recheck import still_there
+from app.domain.recheck import still_there
 
 
 @pytest.mark.parametrize(
