@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import GitError
+from app.git.measure import CheckoutLimits, check_size
 from app.git.mirror import Repository
 from app.git.process import Remote, checked_branch, checked_sha, git
 
+DEFAULT_LIMITS = CheckoutLimits()
 NO_COMMIT = "0" * 40
 
 
@@ -107,9 +109,14 @@ def _not_files(raw: bytes) -> list[bytes]:
 
 
 @asynccontextmanager
-async def checkout(repository: Repository, commit: str, root: Path) -> AsyncIterator[Checkout]:
-    """A checkout of `commit` in a new folder below `root`; gone when the block ends."""
-    checked_sha(commit)
+async def checkout(
+    repository: Repository, commit: str, root: Path, limits: CheckoutLimits = DEFAULT_LIMITS
+) -> AsyncIterator[Checkout]:
+    """A checkout of `commit` in a new folder below `root`; gone when the block ends.
+
+    Raises CheckoutTooLarge, before anything is written, for a commit over the limits.
+    """
+    await check_size(repository, checked_sha(commit), limits)
     await asyncio.to_thread(root.mkdir, mode=0o700, parents=True, exist_ok=True)
     path = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=root, prefix="fix-"))
     try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from app.domain.diff import Diff
 from app.domain.effects import (
+    NEEDS_HUMAN,
     AddLabel,
     CheckAction,
     CheckConclusion,
@@ -26,7 +27,7 @@ from app.domain.effects import (
 from app.domain.findings import Finding
 from app.domain.forge import PublishedReview, ReviewState
 from app.domain.markers import Marker, MarkerKind
-from app.review.anchors import Anchor, anchor, is_exact, suggestion_block
+from app.review.anchors import Anchor, anchor
 from app.review.render import (
     ReviewView,
     check_summary,
@@ -37,10 +38,8 @@ from app.review.render import (
     review_body,
     status_body,
 )
+from app.review.suggestions import suggestion_at
 from loop_guards import Verdict
-
-NEEDS_HUMAN = "mergeward:needs-human"
-"""The label of an escalation."""
 
 RE_REVIEW = CheckAction("Re-review", "Review this head again", "re-review")
 
@@ -81,7 +80,7 @@ def finding_marker(finding: Finding) -> Marker:
 
 def inline_anchors(findings: tuple[Finding, ...], diff: Diff) -> dict[str, Anchor]:
     """Where new findings stand in the diff; those without a place go into the body."""
-    placed = ((finding.short_id, anchor(finding.location, diff)) for finding in findings)
+    placed = ((f.short_id, anchor(f.location, diff, f.evidence)) for f in findings)
     return {short_id: place for short_id, place in placed if place is not None}
 
 
@@ -159,15 +158,16 @@ def _review(facts: Publishing) -> PublishReview:
         head_sha=view.head_sha,
         marker=review_marker(view.run_id),
         comments=tuple(
-            _inline(finding, places[finding.short_id])
+            _inline(finding, places[finding.short_id], facts.diff)
             for finding in view.fresh
             if finding.short_id in places
         ),
     )
 
 
-def _inline(finding: Finding, place: Anchor) -> InlineComment:
-    block = suggestion_block(finding.suggestion) if is_exact(place, finding.location) else ""
+def _inline(finding: Finding, place: Anchor, diff: Diff) -> InlineComment:
+    change = diff.file(place.path)
+    block = suggestion_at(place, finding.location, change, finding.suggestion) if change else ""
     return InlineComment(
         path=place.path,
         line=place.line,
