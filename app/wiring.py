@@ -109,7 +109,7 @@ def _table(settings: Settings, parts: Parts, runtime: Runtime) -> Table:
             work=settings.data_dir / "work",
         )
         stories[JobKind.RUN_FIX_TASK] = partial(run_fix_task, services=fixer)
-        after_failure[JobKind.RUN_FIX_TASK] = report_turn
+        after_failure[JobKind.RUN_FIX_TASK] = partial(report_turn, services=fixer)
     return Table(stories, after_failure)
 
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from app.agents.asking import ask
 from app.agents.findings_xml import ParseOutcome, parse_fix_report
-from app.agents.port import ModelRef, Runtime
+from app.agents.port import AgentEvent, EventSink, ModelCallFinished, ModelRef
 from app.agents.prompt_context import FixContext, FixFinding, Remark, fixer_prompt
 from app.agents.tasks import agent_task
 from app.agents.tools import reading_tools
@@ -19,23 +17,23 @@ from app.agents.workspace import Workspace
 from app.control.routing import Routing
 from app.domain.findings import Finding
 from app.domain.policy import Policy
-from app.domain.runs import AgentName, Tier, Usage
-from app.fixer.gather import TurnFacts
+from app.domain.runs import AgentName, Tier
+from app.fixer.facts import TurnFacts
+from app.fixer.services import FixerServices
 from app.fixer.tools import editing_tools
 from app.fixer.workspace import EditableTree
+from app.jobs.context import JobContext
 from app.policy.paths import instructions_for, withheld_by
-
-_USAGE: TypeAdapter[Usage] = TypeAdapter(Usage)
+from app.store.lineages import book
 
 
 @dataclass(frozen=True, slots=True)
 class FixAnswer:
-    """What the agent says it did. `failed`: why its answer can't be used, None if it can."""
+    """What the agent says it did, by short id. `failed`: why it can't be used, None if it can."""
 
     fixed: Mapping[str, str]
     declined: Mapping[str, str]
     summary: str
-    usage: Usage
     failed: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -43,53 +41,70 @@ class FixAnswer:
             "fixed": dict(self.fixed),
             "declined": dict(self.declined),
             "summary": self.summary,
-            "usage": _USAGE.dump_python(self.usage, mode="json"),
             "failed": self.failed,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> FixAnswer:
-        return cls(
-            fixed=data["fixed"],
-            declined=data["declined"],
-            summary=data["summary"],
-            usage=_USAGE.validate_python(data["usage"]),
-            failed=data["failed"],
+        return cls(data["fixed"], data["declined"], data["summary"], data["failed"])
+
+
+NO_ANSWER = FixAnswer({}, {}, "")
+
+
+@dataclass(frozen=True, slots=True)
+class FixSession:
+    """Everything a session of the fixer needs besides the checkout."""
+
+    job: JobContext
+    services: FixerServices
+    facts: TurnFacts
+    policy: Policy
+
+    async def work(self, tree: EditableTree, *, check_said: str = "") -> FixAnswer:
+        """Let the agent work in the checkout. An unreadable report is asked for once more.
+
+        `check_said` is what the repository's own check printed about the attempt before.
+        """
+        withheld = partial(withheld_by, self.policy)
+        task = agent_task(
+            AgentName.FIXER,
+            fixer_prompt(_context(self.facts, self.policy, check_said)),
+            _models(self.policy, self.services.routing),
+            (
+                *reading_tools(Workspace(tree=tree, withheld=withheld)),
+                *editing_tools(tree, withheld),
+            ),
+        )
+        answer = await ask(
+            task,
+            self.services.runtime,
+            parse_fix_report,
+            on_event=_booking(self.job, self.facts.lineage_id),
+        )
+        report = answer.parsed
+        unusable = report.outcome is ParseOutcome.FAILED
+        return FixAnswer(
+            fixed=_known(report.fixed, self.facts),
+            declined=_known(report.declined, self.facts),
+            summary=report.summary,
+            failed=(answer.reason or "malformed") if unusable else None,
         )
 
 
-async def fix(
-    facts: TurnFacts,
-    policy: Policy,
-    tree: EditableTree,
-    runtime: Runtime,
-    routing: Routing,
-    *,
-    problem: str = "",
-) -> FixAnswer:
-    """Let the agent work in the checkout. `problem` is what a check said of its last attempt."""
-    withheld = partial(withheld_by, policy)
-    workspace = Workspace(tree=tree, withheld=withheld)
-    task = agent_task(
-        AgentName.FIXER,
-        fixer_prompt(_context(facts, policy, problem)),
-        _models(policy, routing),
-        (*reading_tools(workspace), *editing_tools(tree, withheld)),
-    )
-    answer = await ask(task, runtime, parse_fix_report)
-    report = answer.parsed
-    unusable = report.outcome is ParseOutcome.FAILED
-    return FixAnswer(
-        fixed=_known(report.fixed, facts),
-        declined=_known(report.declined, facts),
-        summary=report.summary,
-        usage=answer.usage,
-        failed=(answer.reason or "malformed") if unusable else None,
-    )
+def _booking(job: JobContext, lineage_id: int) -> EventSink:
+    """Each call is booked when it ends: a turn that is cut off has paid for what it used."""
+
+    async def on_event(event: AgentEvent) -> None:
+        if isinstance(event, ModelCallFinished):
+            async with job.store.write() as session:
+                await book(session, lineage_id, event.usage, now=job.clock.now())
+
+    return on_event
 
 
-def _context(facts: TurnFacts, policy: Policy, problem: str) -> FixContext:
-    said = [("reviewer", facts.remarks), ("check", problem)]
+def _context(facts: TurnFacts, policy: Policy, check_said: str) -> FixContext:
+    said = [("reviewer", facts.remarks), ("check", check_said)]
     return FixContext(
         repository=facts.repo.full_name,
         findings=tuple(_finding(item) for item in facts.findings),

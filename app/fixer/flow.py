@@ -4,180 +4,170 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.domain.effects import OpenPullRequest
+from app.domain.effects import NEEDS_HUMAN, AddLabel, Comment, Effect, OpenPullRequest
 from app.domain.markers import Marker, MarkerKind
-from app.domain.policy import Policy
+from app.domain.policy import Mode, Policy
 from app.domain.tasks import FixTaskState
 from app.errors import ForgeError
-from app.fixer.agent import FixAnswer, fix
-from app.fixer.gather import TurnFacts, gather
-from app.fixer.record import begin_turn, end, finish_turn, keep_answer, refuse_turn
+from app.fixer.agent import FixAnswer, FixSession
+from app.fixer.attempt import Ended, attempt
+from app.fixer.facts import Place, TurnFacts
+from app.fixer.gather import find_place, gather, gone_from
+from app.fixer.record import (
+    Words,
+    begin_turn,
+    drop_gone,
+    end_turn,
+    escalate,
+    finish_turn,
+    keep_commit,
+    pause,
+)
 from app.fixer.render import (
-    FixView,
-    commit_message,
-    declined_comment,
+    ended_comment,
+    escalated_comment,
     pull_request_body,
     pull_request_title,
+    view_of,
 )
 from app.fixer.services import FixerServices
-from app.fixer.verify import Verified, verify
-from app.fixer.workspace import EditableTree
+from app.forges.apply import Target, apply
 from app.forges.port import Forge
-from app.git.mirror import Repository
 from app.git.process import Remote
-from app.git.worktrees import Checkout, Identity, checkout, push, remote_sha
+from app.git.worktrees import Identity, push
 from app.jobs.context import JobContext
-from app.policy.read import read_policy
-from loop_guards import may_start_round
+from app.jobs.places import repo_of
+from loop_guards import StartReason, may_start_round
 
 WORKABLE = (FixTaskState.QUEUED, FixTaskState.FIXING)
+_PAUSES = (StartReason.STOPPED, StartReason.KILL_SWITCH)
+"""Refusals that a person lifts for everything at once; the task itself has done nothing wrong."""
 
 
 async def run_fix_task(job: JobContext, services: FixerServices) -> None:
     """Carry out one turn, once, whatever happens to the worker in between."""
     facts = await gather(job)
-    if facts.state not in WORKABLE:
+    if not job.has("ended") and is_due(facts):
+        async with services.open_forge() as forge:
+            place = await find_place(services, forge, facts)
+            left = await _begun(job, facts, place)
+            if left is not None and await _committed(job, services, forge, left, place):
+                await _proposed(job, services, forge, left, place)
+    await _tell(job, services)
+
+
+def is_due(facts: TurnFacts) -> bool:
+    """Whether this turn is still the task's; another job may have gone past it."""
+    return facts.state in WORKABLE and facts.turn >= facts.turns_begun
+
+
+async def report_failure(job: JobContext, error: BaseException, services: FixerServices) -> None:
+    """The job has failed for good: the task is over, its files are free, and people are told."""
+    facts = await gather(job)
+    if job.has("ended") or not is_due(facts):
         return
-    async with services.open_forge() as forge:
-        clone = await forge.clone_remote(facts.repo, write=True)
-        remote = Remote(clone.url, clone.token)
-        pull_base = await forge.repository(facts.repo)
-        mirror = await services.mirrors.ready(
-            facts.repo.repository_id,
-            remote,
-            branches=tuple(dict.fromkeys((facts.base_ref, pull_base.default_branch))),
-        )
-        default = services.mirrors.branch_ref(pull_base.default_branch)
-        policy = (await read_policy(mirror, default)).policy
-        decision = may_start_round(facts.round_facts, policy.limits.for_guards())
-        if not decision.allowed and not job.has("turn"):
-            await refuse_turn(job, facts, decision)
-            return
-        await begin_turn(job, facts, decision)
-        if await _pushed(job, services, forge, facts, policy, mirror, remote):
-            await _proposed(job, forge, facts)
+    kind = "forge" if isinstance(error, ForgeError) else type(error).__name__
+    ended = Ended(FixTaskState.FAILED, f"turn_failed_{kind}")
+    await end_turn(job, facts, ended, _words(facts, ended))
+    await _tell(job, services)
 
 
-async def _pushed(
-    job: JobContext,
-    services: FixerServices,
-    forge: Forge,
-    facts: TurnFacts,
-    policy: Policy,
-    mirror: Repository,
-    remote: Remote,
-) -> bool:
-    """Whether the turn's commit is on the branch. If not, the task has ended with a reason."""
-    if not job.has("commit"):
-        tip = await remote_sha(mirror, remote, facts.branch)
-        if not facts.findings:
-            await end(job, facts, FixTaskState.OBSOLETE, "nothing_left")
-            return False
-        start = tip or await mirror.resolve(services.mirrors.branch_ref(facts.base_ref))
-        if tip is not None:
-            await services.mirrors.ready(
-                facts.repo.repository_id, remote, branches=(facts.branch,), commits=(tip,)
-            )
-        async with checkout(mirror, start, services.work) as files:
-            sha = await _committed(job, services, forge, facts, policy, files)
-        if sha is None:
-            return False
-        # Kept before the push: a restart pushes this very commit, it does not make another.
-        await job.record("commit", {"sha": sha, "tip": tip})
-    made = job.recorded("commit")
-    await push(mirror, remote, sha=made["sha"], branch=facts.branch, expected=made["tip"])
-    return True
+async def _begun(job: JobContext, facts: TurnFacts, place: Place) -> TurnFacts | None:
+    """The facts of a turn that may go on, None when it does not begin."""
+    if job.has("turn"):
+        return facts
+    if place.policy.mode is Mode.SHADOW:
+        await pause(job, facts, None, "shadow")
+        return None
+    decision = may_start_round(facts.round_facts, place.policy.limits.for_guards())
+    if not decision.allowed:
+        if decision.reason in _PAUSES:
+            await pause(job, facts, decision, str(decision.reason))
+        else:
+            words = _escalation(facts, str(decision.reason), place.policy)
+            await escalate(job, facts, decision, words)
+        return None
+    gone = await gone_from(place, facts)
+    await drop_gone(job, facts, gone)
+    left = tuple(finding for finding in facts.findings if finding.id not in gone)
+    if not left:
+        ended = Ended(FixTaskState.OBSOLETE, "nothing_left")
+        await end_turn(job, facts, ended, _words(facts, ended))
+        return None
+    await begin_turn(job, facts, decision)
+    return replace(facts, findings=left)
 
 
 async def _committed(
-    job: JobContext,
-    services: FixerServices,
-    forge: Forge,
-    facts: TurnFacts,
-    policy: Policy,
-    files: Checkout,
-) -> str | None:
-    """The agent's work as a commit; None when it made none that passes the check."""
-    answer, verified = await _work(services, facts, policy, files)
-    await keep_answer(job, facts, answer)
-    if answer.failed is not None:
-        await end(job, facts, FixTaskState.FAILED, f"fixer_{answer.failed}")
-        return None
-    if not verified.passed:
-        await _declined(job, services, facts, answer, "verify_failed")
-        return None
-    identity = await forge.identity()
-    sha = await files.commit_all(
-        commit_message(_view(facts, answer)),
-        Identity(identity.commit_name, identity.commit_email),
-    )
-    if sha is None:
-        await _declined(job, services, facts, answer, "nothing_changed")
-    return sha
+    job: JobContext, services: FixerServices, forge: Forge, facts: TurnFacts, place: Place
+) -> bool:
+    """Whether the turn's work is a commit in the mirror. If not, the task has ended."""
+    if job.has("commit"):
+        return True
+    me = await forge.identity()
+    session = FixSession(job, services, facts, place.policy)
+    done = await attempt(session, place, Identity(me.commit_name, me.commit_email))
+    if isinstance(done, Ended):
+        await end_turn(job, facts, done, _words(facts, done))
+        return False
+    await keep_commit(job, facts, place, done)
+    return True
 
 
-async def _work(
-    services: FixerServices, facts: TurnFacts, policy: Policy, files: Checkout
-) -> tuple[FixAnswer, Verified]:
-    """One session, and one more if the repository's check fails on what it made."""
-    tree = EditableTree(files.path)
-    answer = await fix(facts, policy, tree, services.runtime, services.routing)
-    verified = await verify(policy.verify_command, files.path)
-    if verified.passed or answer.failed is not None:
-        return answer, verified
-    second = await fix(
-        facts, policy, tree, services.runtime, services.routing, problem=verified.output
-    )
-    second = replace(second, usage=answer.usage + second.usage)
-    return second, await verify(policy.verify_command, files.path)
-
-
-async def _declined(
-    job: JobContext, services: FixerServices, facts: TurnFacts, answer: FixAnswer, reason: str
+async def _proposed(
+    job: JobContext, services: FixerServices, forge: Forge, facts: TurnFacts, place: Place
 ) -> None:
-    """Nothing is pushed: say why on the pull request that people look at."""
-    await end(job, facts, FixTaskState.DECLINED, reason)
-    marker = Marker(MarkerKind.COMMENT, f"declined-{facts.task_id}-{facts.turn}")
-    number = facts.fix_number or facts.source_number
-    async with services.open_reviewer() as reviewer:
-        await reviewer.ensure_comment(
-            facts.repo, number, marker, declined_comment(_view(facts, answer), reason)
-        )
-
-
-async def _proposed(job: JobContext, forge: Forge, facts: TurnFacts) -> None:
-    """The fix pull request exists, and the ledger knows it."""
+    """The commit is on the branch, the fix pull request exists, and the ledger knows it."""
+    made = job.recorded("commit")
+    # The token that the turn began with may have run out during the work.
+    clone = await forge.clone_remote(facts.repo, write=True)
+    await push(
+        place.mirror,
+        Remote(clone.url, clone.token),
+        sha=made["sha"],
+        branch=facts.branch,
+        expected=made["tip"],
+    )
     if facts.fix_number is not None:
         await finish_turn(job, facts, None)
         return
-    view = _view(facts, FixAnswer.from_json(job.recorded("answer")))
+    view = view_of(facts, FixAnswer.from_json(made["answer"]))
     wanted = OpenPullRequest(
         head=facts.branch,
         base=facts.base_ref,
         title=pull_request_title(view),
         body=pull_request_body(view),
-        marker=Marker(MarkerKind.FIX, f"task-{facts.task_id}"),
+        marker=Marker(MarkerKind.FIX, f"task:{facts.task_id}"),
     )
-    receipt = await forge.ensure_pull_request(facts.repo, wanted, maybe_published=job.attempt > 1)
+    again = job.attempt > 1 or facts.turn > 1
+    receipt = await forge.ensure_pull_request(facts.repo, wanted, maybe_published=again)
     await finish_turn(job, facts, receipt.pull_request)
 
 
-def _view(facts: TurnFacts, answer: FixAnswer) -> FixView:
-    return FixView(
-        task_id=facts.task_id,
-        source_number=facts.source_number,
-        paths=facts.paths,
-        findings=facts.findings,
-        reports=answer.fixed,
-        declined=answer.declined,
-        summary=answer.summary,
-        turn=facts.turn,
-    )
+def _words(facts: TurnFacts, ended: Ended) -> Words:
+    body = ended_comment(view_of(facts, ended.answer), ended.reason)
+    return Words(facts.page, Comment(_marker(facts), body))
 
 
-async def report_failure(job: JobContext, error: BaseException) -> None:
-    """The job has failed for good: the task is over and its files are free."""
-    facts = await gather(job)
-    if facts.state in WORKABLE:
-        reason = "forge" if isinstance(error, ForgeError) else type(error).__name__
-        await end(job, facts, FixTaskState.FAILED, f"turn_failed_{reason}")
+def _escalation(facts: TurnFacts, reason: str, policy: Policy) -> Words:
+    body = escalated_comment(view_of(facts), reason, policy.escalate_to)
+    return Words(facts.page, Comment(_marker(facts), body), label=True)
+
+
+def _marker(facts: TurnFacts) -> Marker:
+    return Marker(MarkerKind.COMMENT, f"task:{facts.task_id}:turn:{facts.turn}")
+
+
+async def _tell(job: JobContext, services: FixerServices) -> None:
+    """Say why the task ended, once; what was stored with its end is said, also by a later try."""
+    said = job.recorded("ended") if job.has("ended") else None
+    if said is None or job.has("told"):
+        return
+    marker = Marker(MarkerKind.COMMENT, said["marker"])
+    effects: list[Effect] = [Comment(marker, said["body"])]
+    if said["label"]:
+        effects.append(AddLabel(NEEDS_HUMAN))
+    async with services.open_reviewer() as reviewer:
+        target = Target(await repo_of(job), int(said["number"]))
+        await apply(reviewer, target, effects, maybe_published=job.attempt > 1)
+    await job.record("told")

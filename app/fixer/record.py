@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from app.domain.effects import Comment
 from app.domain.pull_request import PullRequest
 from app.domain.tasks import FixTaskState
-from app.fixer.agent import FixAnswer
-from app.fixer.gather import TurnFacts
+from app.fixer.attempt import Committed, Ended
+from app.fixer.facts import Place, TurnFacts
 from app.jobs.context import JobContext
 from app.jobs.ledger import enqueue
 from app.jobs.turns import turn_request
 from app.store.commands import BotFact, ensure_pull_request
 from app.store.decisions import note_decision
 from app.store.fixtasks import end_task, link_fix_pull_request
-from app.store.lineages import book
-from app.store.tables import FixTask
-from loop_guards import Decision
+from app.store.tables import FindingRow, FixTask, FixTaskFinding
+from loop_guards import Decision, FindingStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What is said about the end of a task, on which pull request; `label`: a human is asked."""
+
+    number: int
+    comment: Comment
+    label: bool = False
 
 
 async def begin_turn(job: JobContext, facts: TurnFacts, decision: Decision) -> None:
     """The guards let the turn begin; it is counted once, whatever happens to the worker."""
-    if job.has("turn"):
-        return
     now = job.clock.now()
     async with job.store.write() as session:
         await _note(session, job, facts, decision)
@@ -31,41 +42,78 @@ async def begin_turn(job: JobContext, facts: TurnFacts, decision: Decision) -> N
         await job.record_in(session, "turn", {"number": facts.turn})
 
 
-async def refuse_turn(job: JobContext, facts: TurnFacts, decision: Decision) -> None:
-    """The guards said no: the task waits for a person, and the reason is kept."""
+async def pause(job: JobContext, facts: TurnFacts, decision: Decision | None, reason: str) -> None:
+    """The turn does not begin now; the task keeps its place and says what it waits for."""
+    async with job.store.write() as session:
+        await job.hold(session)
+        if decision is not None:
+            await _note(session, job, facts, decision)
+        task = await session.get_one(FixTask, facts.task_id, with_for_update=True)
+        task.state_reason, task.updated_at = reason, job.clock.now()
+
+
+async def escalate(job: JobContext, facts: TurnFacts, decision: Decision, words: Words) -> None:
+    """The guards refuse another turn: a person is asked, and the reason is kept."""
+    now = job.clock.now()
     async with job.store.write() as session:
         await _note(session, job, facts, decision)
         task = await session.get_one(FixTask, facts.task_id, with_for_update=True)
         task.escalation_reason = str(decision.reason)
-        task.escalated_at = job.clock.now()
+        task.escalation_reasons = [str(reason) for reason in decision.reasons]
+        task.escalated_at = now
         await _end(session, job, task, FixTaskState.ESCALATED, str(decision.reason))
+        await _keep_words(session, job, words)
     job.notify()
 
 
-async def end(job: JobContext, facts: TurnFacts, state: FixTaskState, reason: str) -> None:
-    """The task is over; whoever waited for its files goes on."""
+async def drop_gone(job: JobContext, facts: TurnFacts, gone: Collection[int]) -> None:
+    """Findings that the base has lost meanwhile leave the task."""
+    if not gone:
+        return
+    now = job.clock.now()
+    async with job.store.write() as session:
+        await job.hold(session)
+        rows = await session.exec(select(FindingRow).where(col(FindingRow.id).in_(gone)))
+        for row in rows.all():
+            row.status, row.status_reason = FindingStatus.GONE, "not_on_base"
+            row.status_at = row.updated_at = now
+        links = await session.exec(
+            select(FixTaskFinding).where(
+                FixTaskFinding.fix_task_id == facts.task_id,
+                col(FixTaskFinding.finding_id).in_(gone),
+            )
+        )
+        for link in links.all():
+            link.left_at = now
+
+
+async def end_turn(job: JobContext, facts: TurnFacts, ended: Ended, words: Words | None) -> None:
+    """The task is over; whoever waited for its files goes on. `words` are kept to be said."""
     async with job.store.write() as session:
         task = await session.get_one(FixTask, facts.task_id, with_for_update=True)
-        await _end(session, job, task, state, reason)
+        await _keep_declined(session, facts, ended.answer.declined)
+        await _end(session, job, task, ended.state, ended.reason)
+        await _keep_words(session, job, words)
     job.notify()
 
 
-async def keep_answer(job: JobContext, facts: TurnFacts, answer: FixAnswer) -> None:
-    """Record what the agent came to and book what it used, together and once."""
-    if job.has("answer"):
-        return
+async def keep_commit(job: JobContext, facts: TurnFacts, place: Place, made: Committed) -> None:
+    """Kept before the push: a restart pushes this very commit and makes no other."""
     async with job.store.write() as session:
-        await book(session, facts.lineage_id, answer.usage, now=job.clock.now())
-        await job.record_in(session, "answer", answer.to_json())
+        await _keep_declined(session, facts, made.answer.declined)
+        step = {"sha": made.sha, "tip": place.tip, "answer": made.answer.to_json()}
+        await job.record_in(session, "commit", step)
 
 
 async def finish_turn(job: JobContext, facts: TurnFacts, pull: PullRequest | None) -> None:
     """The turn is pushed: what follows is a round. `pull` is the fix pull request, if new."""
     now = job.clock.now()
     async with job.store.write() as session:
+        await job.hold(session)
         task = await session.get_one(FixTask, facts.task_id, with_for_update=True)
         if task.state is FixTaskState.FIXING:
-            task.state, task.updated_at = FixTaskState.REVIEWING, now
+            task.state, task.state_reason = FixTaskState.REVIEWING, "pushed"
+            task.updated_at = now
         if pull is not None:
             row = await ensure_pull_request(
                 session,
@@ -76,6 +124,33 @@ async def finish_turn(job: JobContext, facts: TurnFacts, pull: PullRequest | Non
                 now=now,
             )
             await link_fix_pull_request(session, task, row, now=now)
+
+
+async def _keep_declined(
+    session: AsyncSession, facts: TurnFacts, declined: Mapping[str, str]
+) -> None:
+    """What the fixer said of findings it left alone, with the findings of the task."""
+    said = {
+        item.id: declined[item.short_id] for item in facts.findings if item.short_id in declined
+    }
+    rows = await session.exec(select(FindingRow).where(col(FindingRow.id).in_(said)))
+    for row in rows.all():
+        source_id = row.source_finding_id or row.id
+        link = await session.get(FixTaskFinding, (facts.task_id, source_id))
+        if link is not None:
+            link.declined_reason = said[row.id]
+
+
+async def _keep_words(session: AsyncSession, job: JobContext, words: Words | None) -> None:
+    said = None
+    if words is not None:
+        said = {
+            "number": words.number,
+            "marker": words.comment.marker.id,
+            "body": words.comment.body,
+            "label": words.label,
+        }
+    await job.record_in(session, "ended", said)
 
 
 async def _end(

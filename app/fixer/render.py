@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from app.agents.sanitise import outgoing
 from app.domain.findings import Finding
+from app.fixer.agent import NO_ANSWER, FixAnswer
+from app.fixer.facts import TurnFacts
+from loop_guards import StartReason
 
 MAX_TITLE = 120
 """Characters of a title; GitHub takes more and shows fewer."""
@@ -24,6 +27,20 @@ class FixView:
     declined: Mapping[str, str]
     summary: str
     turn: int
+
+
+def view_of(facts: TurnFacts, answer: FixAnswer = NO_ANSWER) -> FixView:
+    """What is said is made from the facts of the turn and the fixer's own words."""
+    return FixView(
+        task_id=facts.task_id,
+        source_number=facts.source_number,
+        paths=facts.paths,
+        findings=facts.findings,
+        reports=answer.fixed,
+        declined=answer.declined,
+        summary=answer.summary,
+        turn=facts.turn,
+    )
 
 
 def pull_request_title(view: FixView) -> str:
@@ -59,17 +76,37 @@ def commit_message(view: FixView) -> str:
     return "\n".join(lines) + "\n"
 
 
-_DECLINED = {
+_ENDED = {
     "nothing_changed": "The fixer changed nothing, so there is nothing to propose.",
     "verify_failed": "The repository's check fails on what the fixer made, so it is not proposed.",
+    "nothing_left": "What was to be fixed is no longer there, so nothing is proposed.",
 }
 
 
-def declined_comment(view: FixView, reason: str) -> str:
-    """Why a turn ended without a push."""
-    lines = [_DECLINED.get(reason, f"No fix is proposed: {reason}."), ""]
-    lines += _report_lines(view)
-    lines += ["", "The findings stay open; a person can order a fix again."]
+def ended_comment(view: FixView, reason: str) -> str:
+    """Why a task ended without another push."""
+    lines = [
+        _ENDED.get(reason, f"No fix is proposed: the fixer's turn failed (`{_plain(reason)}`).")
+    ]
+    lines += ["", *(f"- **{f.short_id}** {outgoing(f.title)}" for f in view.findings)]
+    lines += ["", *_report_lines(view)] if view.summary or view.reports or view.declined else []
+    if reason != "nothing_left":
+        lines += ["", "The findings stay open; a person can order a fix again."]
+    return "\n".join(lines)
+
+
+_REFUSED = {
+    StartReason.CAP: "This fix has used all its rounds.",
+    StartReason.BUDGET: "The budget of this fix and its siblings is spent.",
+}
+
+
+def escalated_comment(view: FixView, reason: str, addressed_to: str | None) -> str:
+    """The one comment of an escalation before a turn: which rule, and what remains."""
+    rule = _REFUSED.get(StartReason(reason), f"Rule: {reason}.")
+    lines = [f"**A human is needed.** {rule}", "What remains:"]
+    lines += [f"- **{f.short_id}** {f.severity.value}: {outgoing(f.title)}" for f in view.findings]
+    lines += [f"cc @{addressed_to}"] if addressed_to else []
     return "\n".join(lines)
 
 

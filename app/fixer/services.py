@@ -17,8 +17,8 @@ OpenForge = Callable[[], AbstractAsyncContextManager[Forge]]
 
 @dataclass(frozen=True, slots=True)
 class FixerServices:
-    """`open_forge` acts as the fixer App, `open_reviewer` as the reviewer App (for words on the
-    source pull request). `work` is where throwaway checkouts live."""
+    """`open_forge` acts as the fixer App, `open_reviewer` as the reviewer App: words about a task
+    are the reviewer's. `work` is where throwaway checkouts live."""
 
     open_forge: OpenForge
     open_reviewer: OpenForge

@@ -21,6 +21,10 @@ TIMEOUT_S = 600.0
 OUTPUT_CHARS = 8_000
 """The end of the output is what a model is told; test runners put the failure there."""
 
+_CHUNK = 64 * 1024
+_KEPT_BYTES = 4 * OUTPUT_CHARS
+"""A character has at most four bytes."""
+
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
 
 
@@ -34,7 +38,7 @@ class Verified:
 
 async def verify(command: Sequence[str], folder: Path, *, timeout_s: float = TIMEOUT_S) -> Verified:
     """Run the check. No command is a check that passes; one that can't be started is one that
-    fails and says why."""
+    fails and says why. Nothing that it started outlives it."""
     if not command:
         return Verified(True, "")
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
@@ -48,14 +52,26 @@ async def verify(command: Sequence[str], folder: Path, *, timeout_s: float = TIM
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
         )
-    except OSError as error:
-        return Verified(False, f"{command[0]!r} could not be started: {error.strerror}")
+    except (OSError, ValueError) as error:
+        return Verified(False, f"{command[0]!r} could not be started: {error}")
+    assert process.stdout is not None
+    reading = asyncio.create_task(_tail(process.stdout))
     try:
-        output, _ = await asyncio.wait_for(process.communicate(), timeout_s)
+        code = await asyncio.wait_for(process.wait(), timeout_s)
     except TimeoutError:
         return Verified(False, f"The check took longer than {timeout_s:.0f} s.")
     finally:
+        # What still runs of it (a server it left behind) holds the pipe: end it before reading on.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        output = await reading
     text = redact(output.decode("utf-8", "replace"))[-OUTPUT_CHARS:]
-    return Verified(process.returncode == 0, text)
+    return Verified(code == 0, text)
+
+
+async def _tail(stream: asyncio.StreamReader) -> bytes:
+    """The end of everything the stream gives; the rest is read and forgotten."""
+    kept = b""
+    while chunk := await stream.read(_CHUNK):
+        kept = (kept + chunk)[-_KEPT_BYTES:]
+    return kept

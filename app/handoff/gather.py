@@ -14,12 +14,12 @@ from app.domain.findings import Finding
 from app.domain.jobs import causes_of
 from app.domain.policy import Policy
 from app.domain.pull_request import PullRequest, PullRequestState, RepoRef
+from app.domain.recheck import still_there
 from app.domain.tasks import LIVE_TASK_STATES, LineageState
 from app.forges.port import Forge
 from app.git.mirror import Repository as GitRepository
 from app.git.process import Remote
 from app.handoff.facts import CloseFacts
-from app.domain.recheck import still_there
 from app.handoff.services import HandoffServices
 from app.jobs.context import JobContext
 from app.policy.read import read_policy

@@ -81,10 +81,12 @@ async def _end_own_task(session: AsyncSession, job: JobContext, facts: CloseFact
     if facts.own_task_id is None:
         return
     task = await session.get_one(FixTask, facts.own_task_id, with_for_update=True)
+    if facts.merge is not None:
+        # Also what an ended task had fixed: a person merged it all the same.
+        await settle_sources(session, task, fix_sha=facts.merge.merge_commit, now=facts.now)
     if not task.state.is_live:
         return
     if facts.merge is not None:
-        await settle_sources(session, task, fix_sha=facts.merge.merge_commit, now=facts.now)
         state, reason = FixTaskState.MERGED, "fix_merged"
     elif facts.by_human:
         state, reason = FixTaskState.CLOSED, "closed_by_human"

@@ -1,0 +1,71 @@
+"""From a checkout to a commit that passes the repository's own check, or a reason why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.domain.tasks import FixTaskState
+from app.fixer.agent import NO_ANSWER, FixAnswer, FixSession
+from app.fixer.facts import Place
+from app.fixer.render import commit_message, view_of
+from app.fixer.verify import Verified, verify
+from app.fixer.workspace import EditableTree
+from app.git.worktrees import Checkout, Identity, checkout
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The task ends here, in this state, for this reason code."""
+
+    state: FixTaskState
+    reason: str
+    answer: FixAnswer = NO_ANSWER
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The turn's work as a commit on top of where it started."""
+
+    sha: str
+    answer: FixAnswer
+
+
+async def attempt(session: FixSession, place: Place, identity: Identity) -> Committed | Ended:
+    """One session, and one more if the repository's check fails on what it made."""
+    work = session.services.work
+    async with checkout(place.mirror, place.start, work) as files:
+        done = await _commit(session, files, identity)
+        if isinstance(done, Ended):
+            return done
+        verified = await _check(session, place, done.sha)
+        if verified.passed:
+            return done
+        again = await _commit(session, files, identity, check_said=verified.output)
+        if isinstance(again, Ended):
+            failed = again.state is FixTaskState.FAILED
+            return again if failed else Ended(again.state, "verify_failed", done.answer)
+        if (await _check(session, place, again.sha)).passed:
+            return again
+        return Ended(FixTaskState.DECLINED, "verify_failed", again.answer)
+
+
+async def _commit(
+    session: FixSession, files: Checkout, identity: Identity, *, check_said: str = ""
+) -> Committed | Ended:
+    answer = await session.work(EditableTree(files.path), check_said=check_said)
+    if answer.failed is not None:
+        return Ended(FixTaskState.FAILED, f"fixer_{answer.failed}", answer)
+    message = commit_message(view_of(session.facts, answer))
+    sha = await files.commit_all(message, identity)
+    if sha is None:
+        return Ended(FixTaskState.DECLINED, "nothing_changed", answer)
+    return Committed(sha, answer)
+
+
+async def _check(session: FixSession, place: Place, sha: str) -> Verified:
+    """Run the check on a checkout of its own: what it leaves behind is never committed."""
+    command = session.policy.verify_command
+    if not command:
+        return Verified(True, "")
+    async with checkout(place.mirror, sha, session.services.work) as files:
+        return await verify(command, files.path)
