@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Router
 
 from app.clock import Clock
 from app.domain.jobs import AppRole
@@ -84,12 +84,10 @@ class EdgeOptions:
 
 def build_router(
     options: EdgeOptions, *, intake: Intake, dispatcher: Dispatcher, clock: Clock
-) -> APIRouter:
+) -> Router:
     """The webhook endpoint of both Apps."""
-    router = APIRouter()
     edge = _Edge(options, intake, clock)
 
-    @router.post("/webhooks/github", status_code=202, include_in_schema=False)
     async def receive(request: Request) -> Response:
         try:
             delivery, where = await edge.read(request)
@@ -109,6 +107,8 @@ def build_router(
             dispatcher.notify()
         return JSONResponse(_answer(delivery, where, accepted), status_code=202)
 
+    router = Router()
+    router.add_route("/webhooks/github", receive, methods=["POST"])
     return router
 
 

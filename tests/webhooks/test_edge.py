@@ -14,7 +14,6 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from pydantic import SecretStr
 from sqlalchemy.exc import OperationalError
 from sqlmodel import col, select
@@ -231,15 +230,12 @@ async def test_the_largest_body_is_accepted(edge: Edge) -> None:
 
 async def test_a_slow_sender_is_sent_away(store: Store) -> None:
     """A connection cannot be held open by sending nothing."""
-    app = FastAPI()
     options = replace(EdgeOptions.from_settings(settings()), body_seconds=0.05)
-    app.include_router(
-        build_router(
-            options,
-            intake=TransactionalIntake(store),
-            dispatcher=CountingDispatcher(),
-            clock=FixedClock(NOW),
-        )
+    app = build_router(
+        options,
+        intake=TransactionalIntake(store),
+        dispatcher=CountingDispatcher(),
+        clock=FixedClock(NOW),
     )
 
     async def slow() -> AsyncIterator[bytes]:
@@ -373,14 +369,11 @@ async def test_a_database_that_is_away_is_said_to_be(edge: Edge) -> None:
         async def accept(self, delivery: Delivery, route: Route) -> Accepted:
             raise OperationalError("INSERT", {}, ConnectionError("gone"))
 
-    app = FastAPI()
-    app.include_router(
-        build_router(
-            EdgeOptions.from_settings(settings()),
-            intake=Broken(),
-            dispatcher=edge.dispatcher,
-            clock=edge.clock,
-        )
+    app = build_router(
+        EdgeOptions.from_settings(settings()),
+        intake=Broken(),
+        dispatcher=edge.dispatcher,
+        clock=edge.clock,
     )
     edge.client = httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app), base_url="http://mergeward.test"
