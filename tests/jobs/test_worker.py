@@ -187,10 +187,10 @@ async def test_leases_are_renewed_while_a_story_runs(store: Store) -> None:
 
     async def story(context: JobContext) -> None:
         tries.append(context.attempt)
-        await asyncio.sleep(0.8)
+        await asyncio.sleep(3.0)
 
     [job_id] = await add(store)
-    async with running(worker(store, story, lease=0.3, sweep_every=0.05, grace=2)):
+    async with running(worker(store, story, lease=1.2, sweep_every=0.05, grace=2)):
         await reaches(store, job_id, JobState.DONE)
     assert tries == [1]
 
