@@ -13,6 +13,7 @@ from functools import partial
 from app.agents.port import Runtime
 from app.agents.redact import redact
 from app.agents.runtimes.direct import DirectRuntime, ProviderSettings, WireFormat
+from app.commands.check_actions import handle_check_action
 from app.commands.flow import handle_comment
 from app.commands.services import CommandServices
 from app.control.routing import Routing, shipped_routing
@@ -96,6 +97,7 @@ def _table(settings: Settings, parts: Parts, runtime: Runtime) -> Table:
         JobKind.REVIEW_PULL_REQUEST: partial(review_pull_request, services=review),
         JobKind.CLOSE_PULL_REQUEST: partial(close_pull_request, services=handoff),
         JobKind.HANDLE_COMMENT: partial(handle_comment, services=commands),
+        JobKind.HANDLE_CHECK_ACTION: partial(handle_check_action, services=commands),
         JobKind.SYNC_INSTALLATION: partial(sync_installation, services=reconcile),
     }
     after_failure: dict[JobKind, AfterFailure] = {JobKind.REVIEW_PULL_REQUEST: tell_review}

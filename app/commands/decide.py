@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from app.commands.facts import Asked, KnownFinding, Ledger
+from app.commands.facts import Asked, KnownFinding, Ledger, Person
 from app.commands.grammar import Command, Fix, Review, Unknown
 from loop_guards import FindingStatus, OrderDecision, OrderFacts, PullState, answer_order
 
@@ -58,7 +58,7 @@ def decide(asked: Asked, ledger: Ledger) -> tuple[Answer, ...]:
 def _answer(command: Command, asked: Asked, ledger: Ledger) -> Answer:
     match command:
         case Review():
-            return ReviewAnswer(_review_refused(asked, ledger))
+            return ReviewAnswer(review_refused(asked.person, ledger.state))
         case Fix(short_ids):
             return _fix(short_ids, asked, ledger)
         case Unknown():
@@ -67,10 +67,13 @@ def _answer(command: Command, asked: Asked, ledger: Ledger) -> Answer:
             assert_never(never)
 
 
-def _review_refused(asked: Asked, ledger: Ledger) -> str | None:
-    if not asked.can_write:
+def review_refused(person: Person, state: PullState) -> str | None:
+    """Why a review that somebody asks for does not start; None: it does."""
+    if not person.by_human:
+        return "not_human"
+    if not person.can_write:
         return "no_write_access"
-    return None if ledger.state is PullState.OPEN else "closed"
+    return None if state is PullState.OPEN else "closed"
 
 
 def _fix(short_ids: tuple[str, ...], asked: Asked, ledger: Ledger) -> FixAnswer:
@@ -88,8 +91,8 @@ def _fix(short_ids: tuple[str, ...], asked: Asked, ledger: Ledger) -> FixAnswer:
 def _order(finding: KnownFinding, asked: Asked, ledger: Ledger) -> OrderDecision:
     return answer_order(
         OrderFacts(
-            by_human=asked.by_human,
-            can_write=asked.can_write,
+            by_human=asked.person.by_human,
+            can_write=asked.person.can_write,
             pull_request=ledger.state,
             status=finding.status,
             covered_by=finding.covered_by,

@@ -12,16 +12,27 @@ from loop_guards import FindingStatus, PullState, TaskState
 
 
 @dataclass(frozen=True, slots=True)
+class Person:
+    """Who asks, and what they may do at this moment. `by_human` False: nothing, it is a machine.
+
+    `at` is when we heard of it, also if the job that answers is a later try.
+    """
+
+    account: Account
+    by_human: bool
+    can_write: bool
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
-    """A comment on a pull request, its author, and what they may do at this moment."""
+    """A comment on a pull request that holds commands."""
 
     now: datetime
     repo: RepoRef
     pull_request: PullRequest
     comment_id: int
-    author: Account
-    by_human: bool
-    can_write: bool
+    person: Person
     policy: Policy
     commands: tuple[Command, ...]
 

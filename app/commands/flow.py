@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from app.commands.gather import gather
 from app.commands.grammar import parse
-from app.commands.record import note_machine, store_answers
+from app.commands.record import note_machine, note_said, store_answers
 from app.commands.services import CommandServices
-from app.domain.effects import Comment, React, Reaction
+from app.domain.effects import React, Reaction
 from app.domain.markers import Marker, MarkerKind
 from app.domain.policy import Mode
 from app.forges.apply import Target, apply
@@ -26,18 +26,20 @@ async def handle_comment(job: JobContext, services: CommandServices) -> None:
     async with services.open_forge() as forge:
         if not job.has("answered"):
             asked = await gather(job, services, forge, repo, commands)
-            if not asked.by_human:
+            if not asked.person.by_human:
                 await note_machine(job, asked)
                 return
-            if asked.policy.mode is Mode.SHADOW or await _was_answered(forge, target, marker):
+            if asked.policy.mode is Mode.SHADOW:
                 return
             await apply(forge, target, (React(asked.comment_id, Reaction.EYES),))
-            await store_answers(job, asked)
-        said = Comment(marker, str(job.recorded("answered")["body"]))
-        await apply(forge, target, (said,), maybe_published=job.attempt > 1)
+            await store_answers(job, asked, marker)
+        await _say(job, forge, target, marker)
 
 
-async def _was_answered(forge: Forge, target: Target, marker: Marker) -> bool:
-    """Whether an earlier job answered this very comment: its commands were carried out then."""
-    comments = await forge.issue_comments(target.repo, target.pull)
-    return any(marker in comment.markers for comment in comments)
+async def _say(job: JobContext, forge: Forge, target: Target, marker: Marker) -> None:
+    """What was stored with the answers is said, also by a later try."""
+    answered = job.recorded("answered")
+    if answered["body"] is None:
+        return
+    receipt = await forge.ensure_comment(target.repo, target.pull, marker, answered["body"])
+    await note_said(job, int(answered["publication"]), receipt)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from app.commands.facts import Asked, KnownFinding, Ledger
+from app.commands.facts import Asked, KnownFinding, Ledger, Person
 from app.commands.grammar import Command
 from app.commands.services import CommandServices
 from app.domain.bots import is_human_act
 from app.domain.jobs import causes_of
 from app.domain.policy import Policy
-from app.domain.pull_request import Account, PullRequest, PullRequestState, RepoRef
+from app.domain.pull_request import PullRequest, PullRequestState, RepoRef
 from app.domain.tasks import LineageState, OrderState
 from app.forges.port import Forge
 from app.git.process import Remote
@@ -22,11 +22,12 @@ from app.store.queries import pull_request
 from app.store.tables import FindingRow, FixTask, Lineage, Order, PullRequestRow
 from loop_guards import PullState
 
-_STATES = {
+STATES = {
     PullRequestState.OPEN: PullState.OPEN,
     PullRequestState.CLOSED: PullState.CLOSED,
     PullRequestState.MERGED: PullState.MERGED,
 }
+"""The forge's states in the guards' words."""
 
 
 async def gather(
@@ -36,27 +37,38 @@ async def gather(
     repo: RepoRef,
     commands: tuple[Command, ...],
 ) -> Asked:
-    """Who asks for what. The permission is the forge's answer of this moment."""
+    """Who asks for what."""
     pull = await forge.pull_request(repo, int(job.payload["number"]))
-    policy = await _policy(services, forge, repo, pull)
-    cause = causes_of(job.payload)[-1]
-    by_human = is_human_act(cause, policy.machine_accounts, services.our_logins)
+    policy = await policy_of(services, forge, repo, pull)
     return Asked(
         now=job.clock.now(),
         repo=repo,
         pull_request=pull,
         comment_id=int(job.payload["comment_id"]),
-        author=Account(cause.actor.id, cause.actor.login, cause.actor.kind),
-        by_human=by_human,
-        can_write=by_human and (await forge.permission(repo, cause.actor.login)).can_write,
+        person=await who_asks(job, services, forge, repo, policy),
         policy=policy,
         commands=commands,
     )
 
 
-async def _policy(
+async def who_asks(
+    job: JobContext, services: CommandServices, forge: Forge, repo: RepoRef, policy: Policy
+) -> Person:
+    """Whose act the job answers. The permission is the forge's answer of this moment."""
+    cause = causes_of(job.payload)[-1]
+    by_human = is_human_act(cause, policy.machine_accounts, services.our_logins)
+    return Person(
+        account=cause.actor,
+        by_human=by_human,
+        can_write=by_human and (await forge.permission(repo, cause.actor.login)).can_write,
+        at=cause.at,
+    )
+
+
+async def policy_of(
     services: CommandServices, forge: Forge, repo: RepoRef, pull: PullRequest
 ) -> Policy:
+    """The policy on the default branch of now."""
     clone = await forge.clone_remote(repo, write=False)
     mirror = await services.mirrors.ready(
         repo.repository_id, Remote(clone.url, clone.token), branches=(pull.default_branch,)
@@ -67,7 +79,7 @@ async def _policy(
 async def read_ledger(session: AsyncSession, asked: Asked) -> Ledger:
     """What we know of the pull request, locked: a merge sees the orders, or they see the merge."""
     row = await pull_request(session, asked.repo.repository_id, asked.pull_request.number)
-    told = _STATES[asked.pull_request.state]
+    told = STATES[asked.pull_request.state]
     if row is None:
         return Ledger(state=told)
     row = await session.get_one(

@@ -25,6 +25,7 @@ _ORDERS = {
     OrderReason.MERGED: "goes to the fixer now",
 }
 _REVIEWS = {
+    "not_human": "No review: only a person can ask for one.",
     "no_write_access": "No review: asking for one needs write access to the repository.",
     "closed": "No review: the pull request is closed.",
 }
