@@ -139,8 +139,7 @@ async def _proposed(
         body=pull_request_body(view),
         marker=Marker(MarkerKind.FIX, f"task:{facts.task_id}"),
     )
-    again = job.attempt > 1 or facts.turn > 1
-    receipt = await forge.ensure_pull_request(facts.repo, wanted, maybe_published=again)
+    receipt = await forge.ensure_pull_request(facts.repo, wanted)
     await finish_turn(job, facts, receipt.pull_request)
 
 
@@ -169,5 +168,5 @@ async def _tell(job: JobContext, services: FixerServices) -> None:
         effects.append(AddLabel(NEEDS_HUMAN))
     async with services.open_reviewer() as reviewer:
         target = Target(await repo_of(job), int(said["number"]))
-        await apply(reviewer, target, effects, maybe_published=job.attempt > 1)
+        await apply(reviewer, target, effects)
     await job.record("told")

@@ -78,5 +78,5 @@ async def _tell(job: JobContext, forge: Forge, target: Target) -> None:
     if said is None or job.has("told"):
         return
     comment = Comment(Marker(MarkerKind.COMMENT, said["id"]), said["body"])
-    await apply(forge, target, (comment,), maybe_published=job.attempt > 1)
+    await apply(forge, target, (comment,))
     await job.record("told")
