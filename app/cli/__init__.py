@@ -6,11 +6,14 @@ command could not be carried out; the last line on standard error says why and w
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> None:
     """Entry point of the console script."""
+    # pydantic would read what every installed package says of itself, looking for plugins.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from app.cli.commands import cli
 
     try:

@@ -76,7 +76,10 @@ def review(
     Findings go to stdout, progress to stderr. Exit code 0: everything was read and nothing is at
     or above --fail-on; 1: something is; 2: the change could not be reviewed, or not completely.
     """
-    from app.cli.review import ReviewRequest, run
+    from app.cli.loading import loading
+
+    with loading():
+        from app.cli.review import ReviewRequest, run
 
     request = ReviewRequest(path, base, head, output.value, fail_on.value)
     raise typer.Exit(run(request))
@@ -95,7 +98,10 @@ def serve(
     Prints the address it listens on; SIGTERM or Ctrl-C ends it once what it works on is safe.
     Exit code 0: it was asked to end; 2: a setting is missing or wrong, or the port is taken.
     """
-    from app.cli.serve import run
+    from app.cli.loading import loading
+
+    with loading():
+        from app.cli.serve import run
 
     overrides = {"host": host, "port": port}
     run({name: value for name, value in overrides.items() if value is not None}, web_only=web_only)

@@ -13,13 +13,13 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Table, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.jobs import LIVE_JOB_STATES, JobKind, JobState
 from app.errors import JobError
 from app.jobs.requests import Enqueued, JobRequest
+from app.store.session import insert_into
 from app.store.tables import Job
 from app.store.tables.jobs import LIVE
 
@@ -128,9 +128,8 @@ async def live_jobs(session: AsyncSession, *, subject: str) -> Sequence[Job]:
 
 async def _insert(session: AsyncSession, request: JobRequest, now: datetime) -> int | None:
     table: Table = Job.__table__  # type: ignore[attr-defined]  # SQLModel sets it at run time
-    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
     statement = (
-        dialect.insert(table)
+        insert_into(session, table)
         .values(
             kind=request.kind,
             key=request.key,
@@ -150,7 +149,7 @@ async def _insert(session: AsyncSession, request: JobRequest, now: datetime) -> 
         .on_conflict_do_nothing(index_elements=[table.c.key], index_where=LIVE)
         .returning(table.c.id)
     )
-    return (await session.exec(statement)).scalar_one_or_none()  # type: ignore[no-any-return]  # Core statements are untyped here
+    return (await session.exec(statement)).scalar_one_or_none()
 
 
 async def _live_job(session: AsyncSession, key: str) -> Job | None:

@@ -13,13 +13,19 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import Connection, Engine, event, make_url
+from sqlalchemy import Connection, Engine, Table, event, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
+    from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
+
+    AnyInsert: TypeAlias = PostgresInsert | SqliteInsert
 
 BUSY_TIMEOUT_MS = 30_000
 _WAL_TRIES, _WAL_PAUSE = 100, 0.05
@@ -92,6 +98,18 @@ def open_store(url: str) -> Store:
     engine = create_async_engine(parsed, hide_parameters=True)
     prepare_sqlite(engine.sync_engine)
     return Store(engine)
+
+
+def insert_into(session: AsyncSession, table: Table) -> AnyInsert:
+    """An INSERT that can say what is to happen on a conflict, as the session's database says it."""
+    # Each dialect takes its time to load: only the one in use is.
+    if session.get_bind().dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql
+
+        return postgresql.insert(table)
+    from sqlalchemy.dialects import sqlite
+
+    return sqlite.insert(table)
 
 
 def make_folder_of(database: Path) -> None:

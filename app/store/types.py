@@ -13,7 +13,6 @@ from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Integer, String, Text
-from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -59,6 +58,8 @@ class SafeJson(TypeDecorator[Any]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         if dialect.name == "postgresql":
+            from sqlalchemy.dialects.postgresql import JSONB
+
             return dialect.type_descriptor(JSONB(none_as_null=True))
         return dialect.type_descriptor(JSON(none_as_null=True))
 

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Protocol
 
 from sqlalchemy import Table
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.jobs import AppRole, Cause, JobKind
@@ -20,7 +19,7 @@ from app.store.commands import (
     ensure_repository,
     forget_repositories,
 )
-from app.store.session import Store
+from app.store.session import Store, insert_into
 from app.store.tables import DeliveryRow, Job
 from app.webhooks.events import Event, RepositoryPart
 from app.webhooks.routing import REVIEW_KEY, Ignore, InstallationChange, Route, Work
@@ -199,10 +198,9 @@ def _facts(repository: RepositoryPart) -> RepositoryFacts:
 async def _insert(session: AsyncSession, delivery: Delivery, route: Route) -> int | None:
     """The new row's id; None if this App's delivery with this guid is stored already."""
     table: Table = DeliveryRow.__table__  # type: ignore[attr-defined]  # SQLModel sets it at run time
-    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
     event = delivery.event
     statement = (
-        dialect.insert(table)
+        insert_into(session, table)
         .values(
             guid=delivery.guid,
             app=delivery.app,
@@ -217,4 +215,4 @@ async def _insert(session: AsyncSession, delivery: Delivery, route: Route) -> in
         .on_conflict_do_nothing(index_elements=[table.c.guid, table.c.app])
         .returning(table.c.id)
     )
-    return (await session.exec(statement)).scalar_one_or_none()  # type: ignore[no-any-return]  # Core statements are untyped here
+    return (await session.exec(statement)).scalar_one_or_none()
