@@ -247,6 +247,25 @@ def test_words_after_the_hunks_are_no_headers() -> None:
     assert (file.path, file.status, file.symlink) == ("x", FileStatus.MODIFIED, False)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "ends"),
+    [
+        pytest.param(b"a\nb", b"a\nb\n", (True, False), id="gained"),
+        pytest.param(b"a\nb\n", b"a\nb", (False, True), id="lost"),
+        pytest.param(b"a\nb", b"c\nb", (True, True), id="neither-has-it"),
+        pytest.param(b"a\nb", b"a\nc", (True, True), id="both-changed"),
+        pytest.param(b"a\n", b"c\n", (False, False), id="both-have-it"),
+    ],
+)
+def test_a_missing_last_line_end_belongs_to_its_side(
+    repo: BareRepo, old: bytes, new: bytes, ends: tuple[bool, bool]
+) -> None:
+    """The remark speaks of the line before it, and of no other side."""
+    commits = _change(repo, {b"f": old}, {b"f": new})
+    (file,) = asyncio.run(repo.repository.diff(*commits)).files
+    assert file.no_newline_at_end == ends
+
+
 def test_a_replaced_file_is_the_one_that_is_there(repo: BareRepo) -> None:
     """A file that became a link has two entries; asked by name, the new side answers."""
     commits = _change(repo, {b"cfg": b"a=1\n"}, {b"cfg": (LINK, b"/etc/hosts")})
@@ -273,7 +292,9 @@ SETTINGS = {
 async def test_no_setting_of_the_machine_shapes_a_diff(tmp_path: Path, setting: str) -> None:
     """A repository's own configuration and attributes change nothing about what we read."""
     before = "".join(f"def {letter}():\n    pass\n\n" for letter in string.ascii_lowercase)
-    after = before.replace("def m", "def mm():\n    pass\n\ndef m").replace("def c", "def cc")
+    slides = "for a in b:\n    x()\n\n    y()\n\n"  # two places are right for a second one
+    before += slides
+    after = before.replace("def c", "def cc") + slides
     repo = BareRepo.create(tmp_path / "plain.git")
     before_tree: dict[bytes, Content] = {
         b"a/m.py": before.encode(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import subprocess
 import sys
 from pathlib import Path
@@ -106,6 +107,25 @@ async def test_processes_of_one_machine_share_a_mirror(
     ]
     answers = await asyncio.gather(*(worker.communicate() for worker in workers))
     assert [out.decode().strip() for out, _ in answers] == [tip] * 3
+
+
+async def test_a_mirror_waits_for_the_process_that_holds_it(
+    origin: BareRepo, remote: Remote, mirrors: Mirrors, tmp_path: Path
+) -> None:
+    """Nothing is touched while another process works on it, and waiting can be given up."""
+    origin.commit({"a": b"1"})
+    (tmp_path / "mirrors").mkdir()
+    with (tmp_path / "mirrors" / "1.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        waiting = asyncio.create_task(mirrors.ready(1, remote, branches=["main"]))
+        given_up = asyncio.create_task(mirrors.forget(1))
+        await asyncio.sleep(0.3)
+        assert not waiting.done()
+        assert not (tmp_path / "mirrors" / "1.git").exists()
+        given_up.cancel()
+        await asyncio.gather(given_up, return_exceptions=True)
+    mirror = await waiting
+    assert await mirror.resolve("main") == origin.tip()
 
 
 async def test_a_half_made_mirror_is_begun_anew(
