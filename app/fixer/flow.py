@@ -11,8 +11,9 @@ from app.domain.tasks import FixTaskState
 from app.errors import ForgeError
 from app.fixer.agent import FixAnswer, FixSession
 from app.fixer.attempt import Ended, attempt
+from app.fixer.branches import Lost, before_push, before_turn
 from app.fixer.facts import Place, TurnFacts
-from app.fixer.gather import find_place, gather, gone_from
+from app.fixer.gather import find_place, gather, gone_from, is_proposed
 from app.fixer.record import (
     Words,
     begin_turn,
@@ -34,7 +35,7 @@ from app.fixer.services import FixerServices
 from app.forges.apply import Target, apply
 from app.forges.port import Forge
 from app.git.process import Remote
-from app.git.worktrees import Identity, push
+from app.git.worktrees import Identity, push, remote_sha
 from app.jobs.context import JobContext
 from app.jobs.places import repo_of
 from loop_guards import StartReason, may_start_round
@@ -49,11 +50,22 @@ async def run_fix_task(job: JobContext, services: FixerServices) -> None:
     facts = await gather(job)
     if not job.has("ended") and is_due(facts):
         async with services.open_forge() as forge:
-            place = await find_place(services, forge, facts)
-            left = await _begun(job, facts, place)
-            if left is not None and await _committed(job, services, forge, left, place):
-                await _proposed(job, services, forge, left, place)
+            if not await is_proposed(forge, facts):
+                return
+            await _turn(job, services, forge, facts)
     await _tell(job, services)
+
+
+async def _turn(job: JobContext, services: FixerServices, forge: Forge, facts: TurnFacts) -> None:
+    place = await find_place(services, forge, facts)
+    if place is None:
+        await _failed(job, facts, "base_gone")
+        return
+    left = await _begun(job, facts, place)
+    if left is None or not await _committed(job, services, forge, left, place):
+        return
+    if await _pushed(job, forge, left, place):
+        await _proposed(job, forge, left)
 
 
 def is_due(facts: TurnFacts) -> bool:
@@ -78,6 +90,10 @@ async def _begun(job: JobContext, facts: TurnFacts, place: Place) -> TurnFacts |
         return facts
     if place.policy.mode is Mode.SHADOW:
         await pause(job, facts, None, "shadow")
+        return None
+    lost = before_turn(proposed=facts.fix_number is not None, tip=place.tip)
+    if lost is not None:
+        await _failed(job, facts, lost)
         return None
     decision = may_start_round(facts.round_facts, place.policy.limits.for_guards())
     if not decision.allowed:
@@ -114,20 +130,29 @@ async def _committed(
     return True
 
 
-async def _proposed(
-    job: JobContext, services: FixerServices, forge: Forge, facts: TurnFacts, place: Place
-) -> None:
-    """The commit is on the branch, the fix pull request exists, and the ledger knows it."""
+async def _pushed(job: JobContext, forge: Forge, facts: TurnFacts, place: Place) -> bool:
+    """Whether the commit is on the branch. Who pushed there meanwhile keeps what they pushed: its
+    own review goes on from that, and this turn's work is dropped."""
     made = job.recorded("commit")
     # The token that the turn began with may have run out during the work.
     clone = await forge.clone_remote(facts.repo, write=True)
-    await push(
-        place.mirror,
-        Remote(clone.url, clone.token),
-        sha=made["sha"],
-        branch=facts.branch,
-        expected=made["tip"],
+    remote = Remote(clone.url, clone.token)
+    at = await remote_sha(place.mirror, remote, facts.branch)
+    lost = before_push(
+        proposed=facts.fix_number is not None, tip=made["tip"], at=at, sha=made["sha"]
     )
+    if lost is None:
+        await push(place.mirror, remote, sha=made["sha"], branch=facts.branch, expected=made["tip"])
+    elif lost is Lost.MOVED:
+        await finish_turn(job, facts, None, reason=lost)
+    else:
+        await _failed(job, facts, lost)
+    return lost is None
+
+
+async def _proposed(job: JobContext, forge: Forge, facts: TurnFacts) -> None:
+    """The fix pull request exists, and the ledger knows it."""
+    made = job.recorded("commit")
     if facts.fix_number is not None:
         await finish_turn(job, facts, None)
         return
@@ -141,6 +166,11 @@ async def _proposed(
     )
     receipt = await forge.ensure_pull_request(facts.repo, wanted)
     await finish_turn(job, facts, receipt.pull_request)
+
+
+async def _failed(job: JobContext, facts: TurnFacts, reason: str) -> None:
+    ended = Ended(FixTaskState.FAILED, reason)
+    await end_turn(job, facts, ended, _words(facts, ended))
 
 
 def _words(facts: TurnFacts, ended: Ended) -> Words:

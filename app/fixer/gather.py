@@ -5,9 +5,10 @@ from __future__ import annotations
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.findings import Finding
+from app.domain.pull_request import PullRequestState
 from app.domain.recheck import still_there
 from app.domain.tasks import FixTaskState, LineageState
-from app.errors import JobCancelled
+from app.errors import GitError, JobCancelled
 from app.fixer.facts import Place, TurnFacts
 from app.fixer.services import FixerServices
 from app.forges.port import Forge
@@ -82,25 +83,37 @@ async def _findings(
     return tuple(to_finding(row) for row in rows if row.status is FindingStatus.OPEN)
 
 
-async def find_place(services: FixerServices, forge: Forge, facts: TurnFacts) -> Place:
+async def find_place(services: FixerServices, forge: Forge, facts: TurnFacts) -> Place | None:
     """Where the turn works. A first turn starts from the tip of the base, later ones from their
-    own branch."""
+    own branch. None: the branch that the fix is meant for is no longer there."""
     clone = await forge.clone_remote(facts.repo, write=True)
     remote = Remote(clone.url, clone.token)
     default = (await forge.repository(facts.repo)).default_branch
-    mirror = await services.mirrors.ready(
-        facts.repo.repository_id,
-        remote,
-        branches=tuple(dict.fromkeys((facts.base_ref, default))),
-    )
+    try:
+        mirror = await services.mirrors.ready(
+            facts.repo.repository_id,
+            remote,
+            branches=tuple(dict.fromkeys((facts.base_ref, default))),
+        )
+    except GitError:
+        if await forge.branch_sha(facts.repo, facts.base_ref) is None:
+            return None
+        raise
     tip = await remote_sha(mirror, remote, facts.branch)
     if tip is not None:
         await services.mirrors.ready(facts.repo.repository_id, remote, commits=(tip,))
     policy = await read_policy(mirror, services.mirrors.branch_ref(default))
     base = await mirror.resolve(services.mirrors.branch_ref(facts.base_ref))
-    # What stands on a branch of that name before our first push is not ours to build on.
-    start = base if tip is None or facts.fix_number is None else tip
-    return Place(mirror, policy.policy, start, tip)
+    return Place(mirror, policy.policy, tip or base, tip)
+
+
+async def is_proposed(forge: Forge, facts: TurnFacts) -> bool:
+    """Whether there is a fix pull request to work on, or none yet. One that is closed ends its task
+    by its own event, which may be late."""
+    if facts.fix_number is None:
+        return True
+    pull = await forge.pull_request(facts.repo, facts.fix_number)
+    return pull.state is PullRequestState.OPEN
 
 
 async def gone_from(place: Place, facts: TurnFacts) -> frozenset[int]:

@@ -105,14 +105,16 @@ async def keep_commit(job: JobContext, facts: TurnFacts, place: Place, made: Com
         await job.record_in(session, "commit", step)
 
 
-async def finish_turn(job: JobContext, facts: TurnFacts, pull: PullRequest | None) -> None:
-    """The turn is pushed: what follows is a round. `pull` is the fix pull request, if new."""
+async def finish_turn(
+    job: JobContext, facts: TurnFacts, pull: PullRequest | None, *, reason: str = "pushed"
+) -> None:
+    """The turn is over: what follows is a round. `pull` is the fix pull request, if new."""
     now = job.clock.now()
     async with job.store.write() as session:
         await job.hold(session)
         task = await session.get_one(FixTask, facts.task_id, with_for_update=True)
         if task.state is FixTaskState.FIXING:
-            task.state, task.state_reason = FixTaskState.REVIEWING, "pushed"
+            task.state, task.state_reason = FixTaskState.REVIEWING, reason
             task.updated_at = now
         if pull is not None:
             row = await ensure_pull_request(

@@ -58,7 +58,7 @@ def pull_request_body(view: FixView) -> str:
     lines = [
         f"Findings of #{view.source_number} that were still there after its merge:",
         "",
-        *(f"- **{f.short_id}** {f.severity.value}: {outgoing(f.title)}" for f in view.findings),
+        *(_item(f.short_id, f"{f.severity.value}: {f.title}") for f in view.findings),
         "",
         *_report_lines(view),
         "",
@@ -70,7 +70,7 @@ def pull_request_body(view: FixView) -> str:
 def commit_message(view: FixView) -> str:
     """First line as the title, then one line per finding."""
     lines = [pull_request_title(view), ""]
-    lines += [f"- {f.severity.value}: {_plain(outgoing(f.title))}" for f in view.findings]
+    lines += [f"- {f.severity.value}: {_plain(f.title)}" for f in view.findings]
     if view.turn > 1:
         lines += ["", f"Turn {view.turn}."]
     return "\n".join(lines) + "\n"
@@ -79,16 +79,18 @@ def commit_message(view: FixView) -> str:
 _ENDED = {
     "nothing_changed": "The fixer changed nothing, so there is nothing to propose.",
     "verify_failed": "The repository's check fails on what the fixer made, so it is not proposed.",
+    "base_gone": "The branch that this was merged into is no longer there.",
+    "branch_taken": "There is a branch of the fix's name that is not the fixer's.",
+    "branch_deleted": "Somebody deleted the branch of this fix, so it goes no further.",
     "nothing_left": "What was to be fixed is no longer there, so nothing is proposed.",
 }
 
 
 def ended_comment(view: FixView, reason: str) -> str:
     """Why a task ended without another push."""
-    lines = [
-        _ENDED.get(reason, f"No fix is proposed: the fixer's turn failed (`{_plain(reason)}`).")
-    ]
-    lines += ["", *(f"- **{f.short_id}** {outgoing(f.title)}" for f in view.findings)]
+    failed = f"No fix is proposed: the fixer's turn failed (`{_plain(reason)}`)."
+    lines = [_ENDED.get(reason, failed)]
+    lines += ["", *(_item(f.short_id, f.title) for f in view.findings)]
     lines += ["", *_report_lines(view)] if view.summary or view.reports or view.declined else []
     if reason != "nothing_left":
         lines += ["", "The findings stay open; a person can order a fix again."]
@@ -105,17 +107,25 @@ def escalated_comment(view: FixView, reason: str, addressed_to: str | None) -> s
     """The one comment of an escalation before a turn: which rule, and what remains."""
     rule = _REFUSED.get(StartReason(reason), f"Rule: {reason}.")
     lines = [f"**A human is needed.** {rule}", "What remains:"]
-    lines += [f"- **{f.short_id}** {f.severity.value}: {outgoing(f.title)}" for f in view.findings]
+    lines += [_item(f.short_id, f"{f.severity.value}: {f.title}") for f in view.findings]
     lines += [f"cc @{addressed_to}"] if addressed_to else []
     return "\n".join(lines)
 
 
 def _report_lines(view: FixView) -> list[str]:
     lines = [outgoing(view.summary)] if view.summary else []
-    lines += [f"- **{key}** done: {outgoing(text)}" for key, text in view.reports.items()]
-    lines += [f"- **{key}** not done: {outgoing(text)}" for key, text in view.declined.items()]
+    lines += [_item(key, f"done: {text}") for key, text in view.reports.items()]
+    lines += [_item(key, f"not done: {text}") for key, text in view.declined.items()]
     return lines
 
 
+def _item(short_id: str, text: str) -> str:
+    """One line of a list. Cleaned as a whole, so that no text can open a fence or end the item."""
+    return outgoing(f"- **{short_id}** {' '.join(text.split())}")
+
+
 def _plain(text: str) -> str:
-    return " ".join(text.replace("`", "'").split())
+    """One line of a title or a commit message, which are no Markdown: the entity that breaks a
+    mention or an issue's closing word on a page is the invisible character itself there."""
+    line = outgoing(" ".join(text.replace("`", "'").replace("~~~", "~").split()))
+    return line.replace("&#8203;", "\u200b").replace("&lt;", "<")

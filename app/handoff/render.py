@@ -57,7 +57,7 @@ def plan_comment(
     lines = [_task_line(task) for task in tasks]
     head = "Handed to the fixer:" if lines else "Nothing was handed to a fixer."
     rest = [
-        f"- {_named(findings.get(decision.finding_id))}: {reason_text(str(decision.reason))}"
+        _refused_line(findings.get(decision.finding_id), reason_text(str(decision.reason)))
         for decision in refused
     ]
     folded = (
@@ -71,16 +71,19 @@ def plan_comment(
 
 
 def _task_line(task: HandedTask) -> str:
-    where = ", ".join(f"`{_code(path)}`" for path in task.paths) or "no file"
+    where = ", ".join(map(_code, task.paths)) or "no file"
     wait = " (waits for another fix of the same file)" if task.waiting else ""
     return f"- {', '.join(task.short_ids)} in {where}{wait}"
 
 
-def _named(finding: Finding | None) -> str:
+def _refused_line(finding: Finding | None, why: str) -> str:
+    """Cleaned as a whole, so that no title can open a fence or end the line."""
     if finding is None:
-        return "a finding"
-    return f"**{finding.short_id}** {outgoing(finding.title)}"
+        return f"- a finding: {why}"
+    return outgoing(f"- **{finding.short_id}** {' '.join(finding.title.split())}: {why}")
 
 
 def _code(path: str) -> str:
-    return outgoing(path.replace("`", "'").replace("\n", " "))
+    """A path as a code span: hostile names can't end it, and inside nothing is a mention."""
+    name = " ".join(path.replace("`", "'").split())
+    return outgoing(f"`{name}`")
