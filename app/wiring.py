@@ -10,15 +10,13 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from functools import partial
 
+from app.agents.configured import routing_of, runtime_of
 from app.agents.port import Runtime
 from app.agents.redact import redact
-from app.agents.runtimes.direct import DirectRuntime, ProviderSettings, WireFormat
 from app.commands.check_actions import handle_check_action
 from app.commands.flow import handle_comment
 from app.commands.services import CommandServices
-from app.control.routing import Routing, shipped_routing
 from app.domain.jobs import AppRole, JobKind
-from app.errors import ConfigurationError
 from app.fixer.flow import report_failure as report_turn
 from app.fixer.flow import run_fix_task
 from app.fixer.services import FixerServices
@@ -134,29 +132,3 @@ def our_logins(settings: Settings) -> frozenset[str]:
     """The bot logins of our Apps, as far as their slugs are configured."""
     slugs = (settings.reviewer_slug, settings.fixer_slug)
     return frozenset(f"{slug}[bot]" for slug in slugs if slug)
-
-
-def routing_of(settings: Settings) -> Routing:
-    """The configured provider with its shipped chains, or the operator's one model."""
-    uses_openai = settings.anthropic_api_key is None and settings.model_base_url is None
-    return shipped_routing("openai" if uses_openai else "anthropic", override=settings.model)
-
-
-def runtime_of(settings: Settings) -> DirectRuntime:
-    """The `direct` runtime with every provider that can be reached. Raises ConfigurationError."""
-    providers = []
-    key = settings.model_api_key if settings.model_base_url else settings.anthropic_api_key
-    if key is not None or settings.model_base_url is not None:
-        secret = key.get_secret_value() if key else "not-needed"
-        providers.append(
-            ProviderSettings("anthropic", WireFormat.ANTHROPIC, secret, settings.model_base_url)
-        )
-    if settings.openai_api_key is not None:
-        secret = settings.openai_api_key.get_secret_value()
-        providers.append(ProviderSettings("openai", WireFormat.OPENAI, secret))
-    if not providers:
-        raise ConfigurationError(
-            "No model can be reached: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or "
-            "MERGEWARD_MODEL_BASE_URL for a compatible server."
-        )
-    return DirectRuntime(providers)

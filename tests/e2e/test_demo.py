@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from app.agents.configured import runtime_of
 from app.agents.port import AgentResult, AgentTask, EventSink, Runtime, ignore_events
 from app.agents.prompt_context import PromptContext
 from app.cli.demo import tell
@@ -31,7 +32,7 @@ from app.forges.port import Forge
 from app.git.process import Remote, git
 from app.review.context import write_run_files
 from app.settings import Settings
-from app.wiring import Parts, runtime_of
+from app.wiring import Parts
 from loop_guards import ClosePlan, MergeFacts, plan_merged
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]

@@ -1,0 +1,34 @@
+"""Models as the operator configured them: which providers can be reached, and who runs on what."""
+
+from __future__ import annotations
+
+from app.agents.runtimes.direct import DirectRuntime, ProviderSettings, WireFormat
+from app.control.routing import Routing, shipped_routing
+from app.errors import ConfigurationError
+from app.settings import Settings
+
+
+def routing_of(settings: Settings) -> Routing:
+    """The configured provider with its shipped chains, or the operator's one model."""
+    uses_openai = settings.anthropic_api_key is None and settings.model_base_url is None
+    return shipped_routing("openai" if uses_openai else "anthropic", override=settings.model)
+
+
+def runtime_of(settings: Settings) -> DirectRuntime:
+    """The `direct` runtime with every provider that can be reached. Raises ConfigurationError."""
+    providers = []
+    key = settings.model_api_key if settings.model_base_url else settings.anthropic_api_key
+    if key is not None or settings.model_base_url is not None:
+        secret = key.get_secret_value() if key else "not-needed"
+        providers.append(
+            ProviderSettings("anthropic", WireFormat.ANTHROPIC, secret, settings.model_base_url)
+        )
+    if settings.openai_api_key is not None:
+        secret = settings.openai_api_key.get_secret_value()
+        providers.append(ProviderSettings("openai", WireFormat.OPENAI, secret))
+    if not providers:
+        raise ConfigurationError(
+            "No model can be reached: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or "
+            "MERGEWARD_MODEL_BASE_URL for a compatible server."
+        )
+    return DirectRuntime(providers)
