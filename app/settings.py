@@ -214,6 +214,12 @@ class Settings(BaseSettings):
                 f"The {role.value} App is not configured: set {prefix}_APP_ID to its numeric id "
                 f"and {prefix}_PRIVATE_KEY_FILE to the path of its private key (a .pem file)."
             )
+        if app.slug is None:
+            raise ConfigurationError(
+                f"{PREFIX}{role.value.upper()}_SLUG is not set, so Mergeward could not tell its "
+                "own acts from other bots'. Set it to the last part of the address of the App's "
+                "page, github.com/apps/SLUG."
+            )
         return app
 
 

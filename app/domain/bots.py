@@ -73,10 +73,11 @@ class Authorship:
 def bot_signal(facts: Authorship) -> BotSignal | None:
     """The first signal that says "machine", or None for a person.
 
-    An exempted login is a person whatever else speaks; our own Apps can't be exempted.
+    A person whose login looks like our App's is no App of ours. An exempted login is a person
+    whatever else speaks; our own Apps can't be exempted.
     """
     login = plain_login(facts.author.login)
-    if login in _plain(facts.our_logins):
+    if facts.author.kind is AccountKind.BOT and login in _plain(facts.our_logins):
         return BotSignal.OUR_APP
     if login in _plain(facts.exempted):
         return None

@@ -9,12 +9,18 @@ from typing import Any
 
 
 class CoverageState(StrEnum):
-    """SKIPPED files are noise and count as covered; TOO_LARGE and FAILED ones are missing."""
+    """SKIPPED files are noise and count as covered. TOO_LARGE and FAILED ones are missing, and so
+    are WITHHELD ones: what no model may see, nobody has read."""
 
     REVIEWED = "reviewed"
     SKIPPED = "skipped"
+    WITHHELD = "withheld"
     TOO_LARGE = "too_large"
     FAILED = "failed"
+
+
+MISSING = (CoverageState.TOO_LARGE, CoverageState.FAILED, CoverageState.WITHHELD)
+"""States of files that should have been read and were not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +41,7 @@ class Coverage:
     @property
     def is_full(self) -> bool:
         """Whether nothing that should have been read is missing."""
-        return not any(
-            entry.state in (CoverageState.TOO_LARGE, CoverageState.FAILED) for entry in self.entries
-        )
+        return not any(entry.state in MISSING for entry in self.entries)
 
     def of(self, state: CoverageState) -> tuple[CoverageEntry, ...]:
         return tuple(entry for entry in self.entries if entry.state is state)

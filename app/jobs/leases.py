@@ -245,4 +245,5 @@ def _claim(job: Job, owner: str) -> Claim:
         repository_id=job.repository_id,
         delivery_id=job.delivery_id,
         created_at=job.created_at,
+        lost_leases=job.lost_leases,
     )

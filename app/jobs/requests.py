@@ -57,6 +57,7 @@ class Claim:
     repository_id: int | None
     delivery_id: int | None
     created_at: datetime
+    lost_leases: int = 0
 
 
 def pull_request_subject(repository_id: int, number: int) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.errors import ForgeRateLimited, JobCancelled, MergewardError
+from app.errors import ForgeRateLimited, ForgeUnavailable, JobCancelled, MergewardError
 
 MAX_ATTEMPTS = 5
 """Tries of a job whose error says that another one may help."""
 MAX_UNEXPECTED_ATTEMPTS = 3
 """Tries of a job that failed by an error we did not foresee."""
+MAX_OUTAGE_ATTEMPTS = 12
+"""Tries of a job that cannot reach GitHub: with the pauses between them, about eight hours."""
 MAX_LIMITED_ATTEMPTS = 30
 """Tries of a job that GitHub's rate limits send away; each waits as long as GitHub says."""
 MAX_WAIT = 3_600.0
@@ -55,4 +57,6 @@ def backoff(attempt: int) -> float:
 def _allowed(error: BaseException) -> int:
     if isinstance(error, ForgeRateLimited):
         return MAX_LIMITED_ATTEMPTS
+    if isinstance(error, ForgeUnavailable):
+        return MAX_OUTAGE_ATTEMPTS
     return MAX_ATTEMPTS if isinstance(error, MergewardError) else MAX_UNEXPECTED_ATTEMPTS

@@ -28,8 +28,9 @@ class Swept:
 async def sweep(store: Store, *, now: datetime) -> Swept:
     """End every lease that ran out. At most 500 jobs a call.
 
-    A job that was told to stop is cancelled; one that lost its worker for the fifth time is failed;
-    all others are queued again with their recorded steps.
+    A job that was told to stop is cancelled; all others are queued again with their recorded steps.
+    One that lost its worker for the fifth time is queued for the last time: the worker that claims
+    it only tells that it failed. If even that kills a worker, the job is failed here.
     """
     outcome: dict[JobState, list[int]] = {}
     statement = (
@@ -56,7 +57,7 @@ def _end_lease(job: Job, now: datetime) -> None:
     job.lease_expires_at = None
     if job.cancel_requested_at is not None:
         job.state, job.finished_at = JobState.CANCELLED, now
-    elif job.lost_leases >= MAX_LOST_LEASES:
+    elif job.lost_leases > MAX_LOST_LEASES:
         job.state, job.finished_at = JobState.FAILED, now
         job.error = f"The worker died {job.lost_leases} times while it ran this job."
     else:

@@ -11,7 +11,8 @@ def turn_request(task: FixTask, installation_id: int | None) -> JobRequest:
     """The next turn of the task; asked for twice, it is one job."""
     return JobRequest(
         kind=JobKind.RUN_FIX_TASK,
-        key=f"turn:{task.id}:{task.turns + 1}",
+        # A resume may come while the job that escalated is about to end: it asks for another one.
+        key=f"turn:{task.id}:{task.turns + 1}:{task.resumes}",
         payload={"fix_task_id": task.id, "repository_id": task.repository_id},
         subject=fix_task_subject(task.id),
         lane=fix_task_subject(task.id),

@@ -17,13 +17,13 @@ from structlog.contextvars import bound_contextvars
 
 from app.clock import Clock
 from app.domain.jobs import JobKind
-from app.errors import JobCancelled, LeaseLost
+from app.errors import JobCancelled, JobError, LeaseLost
 from app.jobs.context import JobContext
 from app.jobs.dispatch import Dispatcher, Wakeups
 from app.jobs.leases import ClaimRules, Leases
 from app.jobs.requests import Claim
 from app.jobs.retry import Stop, Wait, after_failure
-from app.jobs.sweeper import sweep
+from app.jobs.sweeper import MAX_LOST_LEASES, sweep
 from app.logs import get_logger
 from app.store.session import Store
 
@@ -170,6 +170,9 @@ class Worker:
         claim = running.claim
         with bound_contextvars(job_id=claim.job_id, job_kind=claim.kind.value):
             try:
+                if claim.lost_leases >= MAX_LOST_LEASES:
+                    times = claim.lost_leases
+                    raise JobError(f"The worker died {times} times while it ran this job.")  # noqa: TRY301 - settled below like any failure
                 await self._stories[claim.kind](running.context)
             except asyncio.CancelledError:
                 if running.ending is None or running.task is None:

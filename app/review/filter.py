@@ -145,7 +145,9 @@ def filter_files(files: Iterable[FileFacts]) -> FilterResult:
         path = facts.change.path
         reason = skip_reason(facts)
         if reason is not None:
-            entries.append(CoverageEntry(path, CoverageState.SKIPPED, reason.value))
+            withheld = reason is SkipReason.WITHHELD
+            state = CoverageState.WITHHELD if withheld else CoverageState.SKIPPED
+            entries.append(CoverageEntry(path, state, reason.value))
         elif _claims_generated(facts):
             notes[path] = Note.GENERATED_UNVERIFIED
             last.append(facts.change)

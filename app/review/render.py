@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.agents.sanitise import outgoing
-from app.domain.coverage import Coverage, CoverageState
+from app.domain.coverage import MISSING, Coverage, CoverageState
 from app.domain.findings import Finding
 from app.domain.runs import Tier, Usage
+from app.policy.load import EffectivePolicy, PolicySource
 from loop_guards import NextReason, ReviewReason, Severity, StartReason, Verdict
 
 
@@ -77,7 +78,14 @@ _SEVERITY_ORDER = (Severity.CRITICAL, Severity.WARNING, Severity.SUGGESTION)
 
 def headline(view: ReviewView) -> str:
     """The verdict and the counts in one line, used as title of the check and of the review."""
-    return f"{_VERDICTS[view.verdict]}: {counts(view.fresh + view.open_before, len(view.fixed))}"
+    return f"{verdict_words(view)}: {counts(view.fresh + view.open_before, len(view.fixed))}"
+
+
+def verdict_words(view: ReviewView) -> str:
+    """The verdict in words. What was not read whole is never called approved."""
+    complete = view.coverage.is_full and not view.failed_reviewers
+    approving = view.verdict in (Verdict.APPROVED, Verdict.APPROVED_WITH_COMMENTS)
+    return _VERDICTS[view.verdict] if complete or not approving else "Not reviewed completely"
 
 
 def counts(open_findings: tuple[Finding, ...], fixed: int) -> str:
@@ -144,7 +152,7 @@ def check_summary(view: ReviewView) -> str:
 def status_body(view: ReviewView) -> str:
     """The sticky status comment: where this pull request stands, in two lines."""
     counted = counts(view.fresh + view.open_before, len(view.fixed))
-    line = f"Mergeward reviewed `{view.head_sha[:10]}`: **{_VERDICTS[view.verdict]}** ({counted})."
+    line = f"Mergeward reviewed `{view.head_sha[:10]}`: **{verdict_words(view)}** ({counted})."
     after = " ".join(part for part in (_round(view), _NEXT[view.next_step]) if part)
     return "\n\n".join(part for part in (line, after) if part)
 
@@ -165,6 +173,23 @@ def escalation_body(view: ReviewView, rule: str, addressed_to: str | None) -> st
     if addressed_to:
         lines.append(f"cc @{addressed_to}")
     return "\n".join(lines)
+
+
+def unanswered_body(rule: str, addressed_to: str | None) -> str:
+    """The comment of an escalation that no review goes with: nothing could be said of this head."""
+    lines = [f"**A human is needed.** {rule}", "Automation on this fix has stopped."]
+    if addressed_to:
+        lines.append(f"cc @{addressed_to}")
+    return "\n".join(lines)
+
+
+def policy_notes(policy: EffectivePolicy) -> tuple[str, ...]:
+    """What is said where the policy file can't be used: which one holds instead, line and key."""
+    if policy.problem is None:
+        return ()
+    holds = "its last valid version" if policy.source is PolicySource.LAST_VALID else "the default"
+    problem = " · ".join(outgoing(line) for line in policy.problem.splitlines())
+    return (f"The policy file can't be used, so {holds} holds. {problem}",)
 
 
 def fixed_reply(head_sha: str) -> str:
@@ -214,6 +239,11 @@ def failed_text(why: str) -> str:
     return f"This head was not reviewed: {outgoing(why)}"
 
 
+def unpublished_text(why: str) -> str:
+    """What the check says of a review that is done but could not be put on the page."""
+    return f"This head was reviewed, but the review could not be published: {outgoing(why)}"
+
+
 def nothing_to_read(coverage: Coverage) -> str:
     """What the check says when everything was left out."""
     return f"Nothing in this change is for a reviewer to read.\n{_left_out(coverage)}"
@@ -246,7 +276,7 @@ def _missing(view: ReviewView) -> str:
         f"The {name} reviewer failed, so this review is not complete."
         for name in view.failed_reviewers
     ]
-    for state in (CoverageState.TOO_LARGE, CoverageState.FAILED):
+    for state in MISSING:
         lines += [
             f"Not reviewed: `{_code(entry.path)}` ({entry.reason})."
             for entry in view.coverage.of(state)

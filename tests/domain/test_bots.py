@@ -26,6 +26,15 @@ PERSON = Authorship(author=Account(7, "mara", AccountKind.USER), head_ref="searc
             id="our-fixer",
         ),
         pytest.param(
+            replace(
+                PERSON,
+                author=Account(9, "mergeward-fixer", AccountKind.USER),
+                our_logins=frozenset({"mergeward-fixer[bot]"}),
+            ),
+            None,
+            id="a-person-of-our-name",
+        ),
+        pytest.param(
             replace(PERSON, added=frozenset({"Mara"})), BotSignal.POLICY, id="policy-adds"
         ),
         pytest.param(

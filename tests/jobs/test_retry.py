@@ -22,6 +22,7 @@ from app.errors import (
 from app.jobs.retry import (
     MAX_ATTEMPTS,
     MAX_LIMITED_ATTEMPTS,
+    MAX_OUTAGE_ATTEMPTS,
     MAX_WAIT,
     Stop,
     Wait,
@@ -39,7 +40,11 @@ def limited(seconds: float) -> ForgeRateLimited:
     [
         pytest.param(ForgeUnavailable("502"), 1, Wait(5), id="unavailable-first"),
         pytest.param(ForgeUnavailable("502"), 3, Wait(80), id="unavailable-third"),
-        pytest.param(ForgeUnavailable("502"), 5, Stop("attempts_spent"), id="unavailable-fifth"),
+        pytest.param(ForgeUnavailable("502"), 6, Wait(MAX_WAIT), id="an-outage-of-hours"),
+        pytest.param(
+            ForgeUnavailable("502"), MAX_OUTAGE_ATTEMPTS, Stop("attempts_spent"), id="outage-last"
+        ),
+        pytest.param(GitError("no route"), MAX_ATTEMPTS, Stop("attempts_spent"), id="git-last"),
         pytest.param(GitError("no route"), 2, Wait(20), id="git"),
         pytest.param(limited(61), 1, Wait(61), id="limit-says-how-long"),
         pytest.param(limited(0.5), 2, Wait(20), id="limit-too-hasty"),
@@ -69,4 +74,4 @@ def test_pauses_grow_and_end(attempt: int) -> None:
     """A pause is never shorter than the one before, never over an hour, and tries run out."""
     assert backoff(attempt) <= backoff(attempt + 1) <= MAX_WAIT
     outcome = after_failure(ForgeUnavailable("502"), attempt)
-    assert isinstance(outcome, Wait) == (attempt < MAX_ATTEMPTS)
+    assert isinstance(outcome, Wait) == (attempt < MAX_OUTAGE_ATTEMPTS)

@@ -17,6 +17,7 @@ from app.jobs.context import JobContext
 from app.jobs.dispatch import InProcessDispatcher
 from app.jobs.ledger import enqueue, request_cancel
 from app.jobs.requests import JobRequest
+from app.jobs.sweeper import MAX_LOST_LEASES
 from app.jobs.worker import Story, Worker, WorkerOptions
 from app.store.session import Store
 from app.store.tables import Job
@@ -135,6 +136,25 @@ async def test_a_failure_for_good_is_told_once(store: Store) -> None:
     assert ended.state is JobState.FAILED
     assert ended.error == "AgentError: The model answered nonsense twice."
     assert told == [f"{job_id}: The model answered nonsense twice."]
+
+
+async def test_a_job_that_killed_its_workers_is_told_and_not_tried(store: Store) -> None:
+    """Its story is not run again, somebody hears that it failed, and why."""
+    told: list[str] = []
+
+    async def story(context: JobContext) -> None:
+        told.append("the story ran")
+
+    async def tell(context: JobContext, error: BaseException) -> None:
+        told.append(str(error))
+
+    [job_id] = await add(store)
+    async with store.write() as session:
+        row = await session.get_one(Job, job_id)
+        row.lost_leases = MAX_LOST_LEASES
+    await worker(store, story, after_failure=tell).run_until_idle()
+    assert (await job(store, job_id)).state is JobState.FAILED
+    assert told == ["The worker died 5 times while it ran this job."]
 
 
 async def test_a_running_story_is_cancelled_within_two_seconds(store: Store) -> None:
