@@ -266,6 +266,33 @@ def test_a_missing_last_line_end_belongs_to_its_side(
     assert file.no_newline_at_end == ends
 
 
+@pytest.mark.parametrize(
+    ("body", "old", "new"),
+    [
+        pytest.param(b"-a\n\\ No newline at end of file\n+b\n", True, False, id="old"),
+        pytest.param(b"-a\n+b\n\\ No newline at end of file\n", False, True, id="new"),
+        pytest.param(
+            b"-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n", True, True,
+            id="both",
+        ),
+        pytest.param(b"-a\n+b\\\n", False, False, id="a-line-that-ends-in-a-backslash"),
+        pytest.param(b"-\\ No newline at end of file\n+b\n", False, False, id="a-line-that-says-so"),
+    ],
+)  # fmt: skip
+def test_a_remark_speaks_of_the_line_before_it(body: bytes, old: bool, new: bool) -> None:
+    """It is no line itself, and never ends the hunk."""
+    head = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n"
+    (file,) = parse_diff(head + body).files
+    assert file.no_newline_at_end == (old, new)
+    assert [(line.old, line.new) for line in file.hunks[0].lines] == [(1, None), (None, 1)]
+
+
+def test_numbers_no_file_has_are_no_hunk() -> None:
+    """A number too long to be read as one is passed over like everything not understood."""
+    raw = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -%s +1 @@\n-a\n+b\n" % (b"9" * 5_000)
+    assert [file.path for file in parse_diff(raw).files] == ["x"]
+
+
 def test_a_replaced_file_is_the_one_that_is_there(repo: BareRepo) -> None:
     """A file that became a link has two entries; asked by name, the new side answers."""
     commits = _change(repo, {b"cfg": b"a=1\n"}, {b"cfg": (LINK, b"/etc/hosts")})
@@ -292,9 +319,11 @@ SETTINGS = {
 async def test_no_setting_of_the_machine_shapes_a_diff(tmp_path: Path, setting: str) -> None:
     """A repository's own configuration and attributes change nothing about what we read."""
     before = "".join(f"def {letter}():\n    pass\n\n" for letter in string.ascii_lowercase)
-    slides = "for a in b:\n    x()\n\n    y()\n\n"  # two places are right for a second one
-    before += slides
-    after = before.replace("def c", "def cc") + slides
+    # An insertion that can stand at two places: before a comment like its own, or after it.
+    before += "# note\ndef x():\n    1\n\n# note\ndef y():\n    2\n"
+    after = before.replace("def c", "def cc").replace(
+        "# note\ndef y", "# note\ndef n():\n    3\n\n# note\ndef y"
+    )
     repo = BareRepo.create(tmp_path / "plain.git")
     before_tree: dict[bytes, Content] = {
         b"a/m.py": before.encode(),
