@@ -8,6 +8,7 @@ from app.domain.runs import Trigger
 from app.review.facts import ReviewFacts
 from loop_guards import (
     Decision,
+    Limits,
     ReviewDecision,
     ReviewStart,
     RoundFacts,
@@ -47,10 +48,25 @@ def admit(facts: ReviewFacts) -> tuple[ReviewDecision | StartDecision, ...]:
             spent=task.spent,
             stopped=task.stopped,
             escalated=task.escalated,
+            lineage_resumes=task.lineage_resumes,
         ),
         facts.limits,
     )
     return (first, second)
+
+
+def refuse_closed() -> ReviewDecision:
+    """The guards' word on a pull request that is no longer open; nothing else is asked of it."""
+    facts = ReviewStart(
+        is_open=False,
+        is_newest_head=True,
+        draft=False,
+        by_human=False,
+        commanded=False,
+        machine_rounds=0,
+        already_reviewed=False,
+    )
+    return may_review(facts, Limits())
 
 
 def _skips(facts: ReviewFacts) -> bool:

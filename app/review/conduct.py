@@ -89,8 +89,11 @@ async def conduct(
 ) -> Conducted:
     """Run the review. Raises AgentError when nothing can be concluded from it."""
     desk = _Desk(brief, runtime, journal, on_event)
-    answer = await desk.coordinate()
-    outcomes = await desk.results()
+    try:
+        answer = await desk.coordinate()
+        outcomes = await desk.results()
+    finally:
+        await desk.clear()
     if all(item.status is ParseOutcome.FAILED for item in outcomes):
         why = ", ".join(f"{item.reviewer}: {item.reason or 'failed'}" for item in outcomes)
         raise AgentError(f"No reviewer gave an answer ({why}).")
@@ -137,18 +140,33 @@ class _Desk:
         return render_reviewer_results(await self.results())
 
     async def results(self) -> tuple[ReviewerOutcome, ...]:
-        """The reviewers' outcomes; they run at the first call, later ones get the same."""
-        if self._running is None:
+        """The reviewers' outcomes; they run at the first call, later ones get the same.
+
+        When that call was given up by a session that ended before its tool did, they run again,
+        except those that had finished.
+        """
+        if self._running is None or self._running.cancelled():
             self._running = asyncio.ensure_future(self._review_all())
         try:
             return await asyncio.shield(self._running)
         except asyncio.CancelledError:
-            self._running.cancel()
-            await asyncio.gather(self._running, return_exceptions=True)
+            await self.clear()
             raise
 
+    async def clear(self) -> None:
+        """End what still runs: nobody waits for it."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
     async def _review_all(self) -> tuple[ReviewerOutcome, ...]:
-        return tuple(await asyncio.gather(*map(self._review_one, self.brief.reviewers)))
+        running = [asyncio.ensure_future(self._review_one(one)) for one in self.brief.reviewers]
+        try:
+            return tuple(await asyncio.gather(*running))
+        finally:
+            for one in running:
+                one.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
 
     async def _review_one(self, agent: AgentName) -> ReviewerOutcome:
         task = self._task(
@@ -174,6 +192,9 @@ class _Desk:
             ),
             on_event=self.on_event,
         )
+        if answer.failure is not None and answer.parsed.outcome is ParseOutcome.FAILED:
+            # Asking it once more, with results that cost money, would meet the same wall.
+            raise AgentError(f"The coordinator could not be asked ({answer.reason}).")
         cut = answer.parsed.outcome is ParseOutcome.PARTIAL
         return {
             "text": answer.text,

@@ -22,6 +22,7 @@ class ReviewFacts:
 
     `existing` are the open findings of earlier rounds (on a fix pull request also those of its
     task). `by_human`: a person caused this run. `diff` is from `merge_base` to the head.
+    `rounds_before` counts the finished rounds of this pull request.
     """
 
     now: datetime
@@ -39,6 +40,7 @@ class ReviewFacts:
     existing: tuple[Finding, ...]
     previous_summary: str
     machine_rounds: int
+    rounds_before: int
     already_reviewed: bool
     lineage_id: int | None = None
     task: TaskView | None = None

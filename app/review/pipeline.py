@@ -3,22 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from dataclasses import replace
 
-from app.agents.port import AgentEvent, EventSink, ModelCallStarted, ModelRef
+from app.agents.port import AgentEvent, EventSink, ModelCallFinished, ModelCallStarted, ModelRef
 from app.agents.prompt_context import PromptContext
 from app.agents.prompts import available_agents
 from app.agents.workspace import Workspace
+from app.domain.effects import (
+    NEEDS_HUMAN,
+    AddLabel,
+    CheckConclusion,
+    CheckStatus,
+    Comment,
+    Effect,
+    SetCheckRun,
+)
+from app.domain.markers import Marker, MarkerKind
 from app.domain.policy import HumanPrs, Mode
 from app.domain.pull_request import PullRequestState
 from app.domain.runs import AgentName, RunState
-from app.errors import AgentError, MergewardError
+from app.errors import AgentError, JobCancelled, LeaseLost, MergewardError
+from app.forges.apply import Target, apply
 from app.forges.port import Forge
 from app.jobs.context import JobContext
 from app.jobs.places import repo_of
 from app.policy.paths import instructions_for, withheld_by
-from app.review.admit import admit, reason_of
+from app.review.admit import admit, reason_of, refuse_closed
 from app.review.conduct import Brief, Conducted, conduct
 from app.review.context import changed_files, known_findings, patch_names
+from app.review.endings import (
+    Ended,
+    end_run,
+    note_admission,
+    note_closed,
+    note_failure,
+    stop_run,
+)
 from app.review.facts import ReviewFacts
 from app.review.gather import Gathered, gather
 from app.review.judge import JudgeInput, judge
@@ -27,94 +48,135 @@ from app.review.publish import external_id, starting_check, unreviewed_check
 from app.review.publishing import publish_round
 from app.review.record import (
     RoundResult,
+    book_call,
     charge,
-    end_run,
-    escalate_unavailable,
     finding_comments,
     keep_check,
-    note_admission,
     open_run,
     store_round,
 )
-from app.review.render import failed_text, nothing_to_read, skipped_text
+from app.review.render import (
+    escalation_rule,
+    failed_text,
+    nothing_to_read,
+    policy_notes,
+    skipped_text,
+    unanswered_body,
+    unpublished_text,
+)
 from app.review.services import ReviewServices
 from app.review.source import Source, changed_since, code_at, file_facts, touched
 
 SILENT_SKIPS = frozenset({"closed", "superseded", "already_reviewed"})
 """Skips that say nothing on the page: it already shows what matters."""
 
+OVERTAKEN = Ended("Superseded", "The head moved or the pull request closed.", overtaken=True)
+
 
 async def review_pull_request(job: JobContext, services: ReviewServices) -> None:
     """Review one head of one pull request, or say why not."""
     repo = await repo_of(job)
     async with services.open_forge() as forge:
+        as_of = job.clock.now()
         pull = await forge.pull_request(repo, int(job.payload["number"]))
-        if pull.state is not PullRequestState.OPEN and not job.has("run"):
+        if pull.state is not PullRequestState.OPEN and not job.has("admission"):
+            if not job.has("ended"):
+                await note_closed(job, repo, pull, refuse_closed())
             return
-        gathered = await gather(job, services, forge, repo, pull)
-        if not job.has("run") and not await _admitted(job, forge, gathered.facts):
-            return
-        run_id = await open_run(job, gathered.facts, job.clock.now())
-        if not job.has("judged"):
-            await _review(job, services, forge, gathered, run_id)
+        gathered = await gather(job, services, forge, repo, pull, as_of=as_of)
+        try:
+            await _decided(job, services, forge, gathered)
+        except (asyncio.CancelledError, JobCancelled):
+            await _told_to_stop(job, forge, gathered.facts)
+            raise
         if job.has("judged"):
+            run_id = int(job.recorded("run")["id"])
             await publish_round(job, forge, gathered.facts, run_id)
+        else:
+            await _say_ended(job, forge, gathered.facts)
 
 
 async def report_failure(job: JobContext, error: BaseException, services: ReviewServices) -> None:
-    """The job has failed for good: the check says so, and nothing was approved."""
-    if job.has("judged"):
+    """The job has failed for good: the ledger and the check say so, and nothing was approved.
+
+    Of the policy only its mode matters here: a failure always asks for action.
+    """
+    why = str(error) if isinstance(error, MergewardError) else "an internal error, see the log"
+    ended = await note_failure(job, why)
+    if job.has("run") and not job.recorded("run")["live"]:
         return
     repo = await repo_of(job)
     async with services.open_forge() as forge:
         pull = await forge.pull_request(repo, int(job.payload["number"]))
-        why = str(error) if isinstance(error, MergewardError) else "an internal error, see the log"
-        run = int(job.recorded("run")["id"]) if job.has("run") else None
-        if run is not None:
-            await end_run(job, run, RunState.FAILED, why)
         check = unreviewed_check(
-            external_id(run) if run is not None else f"job-{job.job_id}",
+            _external(job, ended.run_id if job.has("run") else None),
             pull.head_sha,
-            "Not reviewed: the review failed",
-            failed_text(why),
+            "Not published" if job.has("judged") else "Not reviewed: the review failed",
+            unpublished_text(why) if job.has("judged") else failed_text(why),
             gated=True,
         )
-        await forge.ensure_check_run(repo, check)
+        effects = (check, *_escalation(ended, None))
+        await apply(forge, Target(repo, pull.number), effects)
 
 
-async def _admitted(job: JobContext, forge: Forge, facts: ReviewFacts) -> bool:
+async def _decided(
+    job: JobContext, services: ReviewServices, forge: Forge, gathered: Gathered
+) -> None:
+    """Go on until the round is judged, or has ended without a verdict."""
+    if not job.has("admission"):
+        await _admit(job, gathered.facts)
+    if job.has("judged") or job.has("ended"):
+        return
+    resumed = job.has("run")
+    run_id = await open_run(job, gathered.facts, job.clock.now())
+    if resumed and await _overtaken(forge, gathered.facts):
+        await end_run(job, gathered.facts, RunState.CANCELLED, "superseded", OVERTAKEN)
+        return
+    await _review(job, services, forge, gathered, run_id, again=resumed)
+
+
+async def _admit(job: JobContext, facts: ReviewFacts) -> None:
     decisions = admit(facts)
-    allowed = decisions[-1].allowed
-    await note_admission(job, facts, decisions, skipped=not allowed)
-    if allowed or reason_of(decisions) in SILENT_SKIPS:
-        return allowed
-    await _say_unreviewed(
-        job, forge, facts, f"Skipped: {reason_of(decisions)}", skipped_text(reason_of(decisions))
-    )
-    return False
+    reason = reason_of(decisions)
+    refusal = None
+    if reason in SILENT_SKIPS:
+        refusal = Ended()
+    elif not decisions[-1].allowed:
+        refusal = Ended(f"Skipped: {reason}", skipped_text(reason))
+    await note_admission(job, facts, decisions, refusal)
 
 
 async def _review(
-    job: JobContext, services: ReviewServices, forge: Forge, gathered: Gathered, run_id: int
+    job: JobContext,
+    services: ReviewServices,
+    forge: Forge,
+    gathered: Gathered,
+    run_id: int,
+    *,
+    again: bool,
 ) -> None:
     """The part that costs money: plan, agents, judge, verdict; ends with the stored round."""
     facts, source = gathered.facts, gathered.source
-    plan = plan_review(
-        await file_facts(source, facts.policy.policy), facts.policy.policy, available_agents()
-    )
+    policy = facts.policy.policy
+    plan = plan_review(await file_facts(source, policy), policy, available_agents())
     if not plan.files:
-        await _nothing_left(job, forge, facts, plan, run_id)
+        said = Ended("Nothing to review", nothing_to_read(plan.coverage))
+        await end_run(
+            job, facts, RunState.SKIPPED, "nothing_to_review", said, coverage=plan.coverage
+        )
         return
-    await _announce(job, forge, facts, run_id)
+    await _announce(job, forge, facts, run_id, again=again)
     brief = await _brief(job, services, facts, source, plan, run_id)
     try:
-        conducted = await conduct(brief, services.runtime, job, _charging(job, run_id))
+        conducted = await conduct(brief, services.runtime, job, _metered(job, run_id))
     except AgentError as error:
-        await _failed(job, forge, facts, run_id, str(error))
+        said = Ended("Not reviewed: the review failed", failed_text(str(error)))
+        coverage = plan.coverage.failed("not_reviewed")
+        await end_run(job, facts, RunState.FAILED, str(error), said, coverage=coverage)
         return
     result = await _judged(facts, source, plan, conducted)
     if await _overtaken(forge, facts):
-        await end_run(job, run_id, RunState.CANCELLED, "superseded", usage=result.usage)
+        await end_run(job, facts, RunState.CANCELLED, "superseded", OVERTAKEN)
         return
     await store_round(job, run_id, facts, result, job.clock.now())
 
@@ -147,7 +209,7 @@ async def _brief(
         ),
         previous_review=facts.previous_summary,
         custom_instructions=_instructions(facts, plan),
-        round_number=(facts.task.rounds_started if facts.task else 0) + 1,
+        round_number=facts.rounds_before + 1,
         is_fix=facts.task is not None,
     )
     await services.write_files(folder, plan.files, patches, context)
@@ -176,18 +238,21 @@ def _instructions(facts: ReviewFacts, plan: ReviewPlan) -> tuple[str, ...]:
     return instructions_for(facts.policy.policy, sorted(plan.paths))
 
 
-def _charging(job: JobContext, run_id: int) -> EventSink:
-    """The event sink that turns the run into a round before its first model call leaves."""
-    charged = asyncio.Lock()
-    done = False
+def _metered(job: JobContext, run_id: int) -> EventSink:
+    """The event sink that turns the run into a round before its first model call leaves, and books
+    what each call used when it is over."""
+    charging = asyncio.Lock()
+    charged = False
 
     async def on_event(event: AgentEvent) -> None:
-        nonlocal done
-        if isinstance(event, ModelCallStarted) and not done:
-            async with charged:
-                if not done:
+        nonlocal charged
+        if isinstance(event, ModelCallStarted):
+            async with charging:
+                if not charged:
                     await charge(job, run_id, job.clock.now())
-                    done = True
+                    charged = True
+        if isinstance(event, ModelCallFinished):
+            await book_call(job, run_id, event.usage, job.clock.now())
 
     return on_event
 
@@ -216,10 +281,10 @@ async def _judged(
         summary=conducted.review.summary,
         coverage=plan.coverage,
         tier=plan.tier,
-        usage=conducted.usage,
         models=conducted.models,
         failed_reviewers=conducted.incomplete,
         prompt_versions=conducted.prompt_versions,
+        outcomes=conducted.outcomes,
     )
 
 
@@ -232,50 +297,70 @@ async def _overtaken(forge: Forge, facts: ReviewFacts) -> bool:
     )
 
 
-async def _announce(job: JobContext, forge: Forge, facts: ReviewFacts, run_id: int) -> None:
+async def _announce(
+    job: JobContext, forge: Forge, facts: ReviewFacts, run_id: int, *, again: bool
+) -> None:
     if facts.policy.policy.mode is Mode.LIVE:
-        again = job.attempt > 1
         check = starting_check(run_id, facts.pull_request.head_sha)
         receipt = await forge.ensure_check_run(facts.repo, check, maybe_published=again)
         await keep_check(job, run_id, receipt.check_run_id)
 
 
-async def _nothing_left(
-    job: JobContext, forge: Forge, facts: ReviewFacts, plan: ReviewPlan, run_id: int
-) -> None:
-    await end_run(job, run_id, RunState.SKIPPED, "nothing_to_review", coverage=plan.coverage)
-    await _say_unreviewed(
-        job, forge, facts, "Nothing to review", nothing_to_read(plan.coverage), run_id=run_id
-    )
-
-
-async def _failed(job: JobContext, forge: Forge, facts: ReviewFacts, run_id: int, why: str) -> None:
-    await end_run(job, run_id, RunState.FAILED, why)
-    await escalate_unavailable(job, facts, run_id)
-    await _say_unreviewed(
-        job, forge, facts, "Not reviewed: the review failed", failed_text(why), run_id=run_id
-    )
-
-
-async def _say_unreviewed(
-    job: JobContext,
-    forge: Forge,
-    facts: ReviewFacts,
-    title: str,
-    text: str,
-    *,
-    run_id: int | None = None,
-) -> None:
-    policy = facts.policy.policy
-    if policy.mode is not Mode.LIVE:
+async def _told_to_stop(job: JobContext, forge: Forge, facts: ReviewFacts) -> None:
+    """The job was cancelled for good: its run is over. A worker that only stops goes on later."""
+    try:
+        await job.check_live()
+    except LeaseLost:
         return
-    external = external_id(run_id) if run_id is not None else f"job-{job.job_id}"
-    problem = f"\n\n{facts.policy.problem}" if facts.policy.problem else ""
-    check = unreviewed_check(
-        external,
+    except JobCancelled as stopped:
+        await stop_run(job, RunState.CANCELLED, str(stopped) or "cancelled")
+        if job.has("run") and facts.policy.policy.mode is Mode.LIVE:
+            with suppress(MergewardError):
+                await forge.ensure_check_run(facts.repo, _overtaken_check(job, facts))
+
+
+async def _say_ended(job: JobContext, forge: Forge, facts: ReviewFacts) -> None:
+    """A run without a verdict: the check says why, and an escalation asks a person."""
+    ended = Ended.of(job)
+    if ended is None or facts.policy.policy.mode is not Mode.LIVE:
+        return
+    if ended.overtaken:
+        await forge.ensure_check_run(facts.repo, _overtaken_check(job, facts))
+        return
+    effects = list(_escalation(ended, facts.policy.policy.escalate_to))
+    if ended.title:
+        effects.append(_ended_check(job, facts, ended))
+    await apply(forge, Target(facts.repo, facts.pull_request.number), effects)
+
+
+def _ended_check(job: JobContext, facts: ReviewFacts, ended: Ended) -> SetCheckRun:
+    return unreviewed_check(
+        _external(job, ended.run_id),
         facts.pull_request.head_sha,
-        title,
-        text + problem,
-        gated=policy.human_prs is HumanPrs.GATE or facts.task is not None,
+        ended.title,
+        "\n\n".join((ended.text, *policy_notes(facts.policy))),
+        gated=facts.policy.policy.human_prs is HumanPrs.GATE or facts.task is not None,
     )
-    await forge.ensure_check_run(facts.repo, check)
+
+
+def _overtaken_check(job: JobContext, facts: ReviewFacts) -> SetCheckRun:
+    check = starting_check(int(job.recorded("run")["id"]), facts.pull_request.head_sha)
+    return replace(
+        check,
+        status=CheckStatus.COMPLETED,
+        conclusion=CheckConclusion.CANCELLED,
+        title="Superseded",
+        summary=OVERTAKEN.text,
+    )
+
+
+def _escalation(ended: Ended, escalate_to: str | None) -> tuple[Effect, ...]:
+    if ended.rule is None:
+        return ()
+    marker = Marker(MarkerKind.COMMENT, f"escalation-{ended.run_id}")
+    body = unanswered_body(escalation_rule(ended.rule), escalate_to)
+    return Comment(marker, body), AddLabel(NEEDS_HUMAN)
+
+
+def _external(job: JobContext, run_id: int | None) -> str:
+    return external_id(run_id) if run_id is not None else f"job-{job.job_id}"

@@ -27,12 +27,13 @@ from app.jobs.context import JobContext
 from app.jobs.ledger import enqueue
 from app.jobs.turns import turn_request
 from app.review.facts import ReviewFacts
+from app.review.gather import was_whole
 from app.review.publish import Publishing, effects_of, finding_marker, inline_anchors
 from app.review.record import finding_comments
-from app.review.render import NextStep, ReviewView, escalation_rule
+from app.review.render import NextStep, ReviewView, escalation_rule, policy_notes
 from app.store.findings import finding_rows, to_finding
 from app.store.tables import FindingRow, FixTask, PullRequestRow, ReviewRun, ThreadRow
-from loop_guards import FindingStatus, HandoffMode, Severity, Verdict
+from loop_guards import FindingStatus, HandoffMode, NextReason, Severity, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +47,29 @@ class _Stored:
     open_before: tuple[Finding, ...]
     fixed: tuple[Finding, ...]
     earlier: Sequence[ReviewRun]
+    overtaken: bool
 
 
 async def publish_round(job: JobContext, forge: Forge, facts: ReviewFacts, run_id: int) -> None:
-    """Publish once. A repeat after a crash finds what is there by its markers."""
+    """Publish once. A repeat after a crash finds what is there by its markers.
+
+    A round that comes so late that a newer one was published meanwhile says nothing any more.
+    """
     stored = await _stored(job, facts, run_id)
-    if facts.policy.policy.mode is Mode.LIVE and not job.has("published"):
+    live = facts.policy.policy.mode is Mode.LIVE and not stored.overtaken
+    if live and not job.has("published"):
         publishing = await _publishing(job, forge, facts, stored)
         again = job.has("publishing")
         if not again:
             await job.record("publishing", {})
         target = Target(facts.repo, facts.pull_request.number)
+
+        async def keep(effect: Effect, receipt: Receipt) -> None:
+            await _keep(job, stored, effect, receipt)
+
         effects = effects_of(publishing)
-        receipts = await apply(forge, target, effects, maybe_published=again)
-        await _keep(job, facts, stored, effects, receipts)
+        await apply(forge, target, effects, maybe_published=again, on_receipt=keep)
+        await job.record("published", {})
     await _let_the_turn_begin(job, stored)
 
 
@@ -69,15 +79,12 @@ async def _stored(job: JobContext, facts: ReviewFacts, run_id: int) -> _Stored:
         row = await session.get_one(PullRequestRow, facts.pull_request_id)
         task = await session.get(FixTask, run.fix_task_id) if run.fix_task_id else None
         rows = await finding_rows(session, row.id)
-        earlier = await session.exec(
+        done = await session.exec(
             select(ReviewRun)
-            .where(
-                ReviewRun.pull_request_id == row.id,
-                ReviewRun.state == RunState.DONE,
-                col(ReviewRun.id) < run.id,
-            )
+            .where(ReviewRun.pull_request_id == row.id, ReviewRun.state == RunState.DONE)
             .order_by(col(ReviewRun.id))
         )
+        rounds = done.all()
         return _Stored(
             run=run,
             row=row,
@@ -92,10 +99,11 @@ async def _stored(job: JobContext, facts: ReviewFacts, run_id: int) -> _Stored:
                 lambda item: (
                     item.status is FindingStatus.FIXED
                     and item.fixed_sha == run.head_sha
-                    and item.first_seen_run_id != run.id
+                    and item.status_at == run.finished_at
                 ),
             ),
-            earlier=earlier.all(),
+            earlier=[item for item in rounds if item.id < run.id],
+            overtaken=any(item.id > run.id for item in rounds),
         )
 
 
@@ -118,14 +126,16 @@ async def _publishing(
     }
     escalated = view.next_step is NextStep.HUMAN
     earlier = stored.earlier[-1] if stored.earlier else None
+    # On a fix the verdict is ours alone, whatever people's own pull requests are given.
+    gated = policy.human_prs is HumanPrs.GATE or stored.task is not None
     return Publishing(
         view=view,
         diff=facts.diff,
         pull_request_id=stored.row.id,
-        gated=policy.human_prs is HumanPrs.GATE,
+        gated=gated,
         is_fix_pr=stored.task is not None,
-        approves=_approves(stored),
-        changed=_changed(stored, earlier),
+        approves=_approves(stored.run),
+        changed=_changed(stored, earlier, gated=gated),
         our_reviews=(
             await forge.our_reviews(facts.repo, facts.pull_request.number) if earlier else ()
         ),
@@ -142,22 +152,25 @@ async def _publishing(
     )
 
 
-def _approves(stored: _Stored) -> bool:
+def _approves(run: ReviewRun) -> bool:
     """Only a fully covered head is approved; the verdict was decided by the guards."""
-    verdicts = (Verdict.APPROVED, Verdict.APPROVED_WITH_COMMENTS)
-    full = Coverage.from_json(stored.run.coverage).is_full and not stored.run.incomplete
-    return full and stored.run.verdict in verdicts
+    return was_whole(run) and run.verdict in (Verdict.APPROVED, Verdict.APPROVED_WITH_COMMENTS)
 
 
-def _changed(stored: _Stored, earlier: ReviewRun | None) -> bool:
-    """Whether there is anything to say that the last review did not say already."""
-    if earlier is None or stored.fresh or stored.fixed:
+def _changed(stored: _Stored, earlier: ReviewRun | None, *, gated: bool) -> bool:
+    """Whether there is anything to say that the last review did not say already.
+
+    Where a review is more than advice, each head gets its own: it speaks for that head alone.
+    """
+    if earlier is None or gated or stored.fresh or stored.fixed:
         return True
-    return earlier.verdict != stored.run.verdict or stored.task is not None
+    said_before = any(run.review_id is not None for run in stored.earlier)
+    return not said_before or earlier.verdict != stored.run.verdict
 
 
 def _view(facts: ReviewFacts, stored: _Stored) -> ReviewView:
     run = stored.run
+    binds = stored.task is not None or facts.policy.policy.human_prs is HumanPrs.GATE
     places = inline_anchors(stored.fresh, facts.diff)
     names = {item.id: item.short_id for item in (*stored.fresh, *stored.open_before)}
     return ReviewView(
@@ -169,7 +182,7 @@ def _view(facts: ReviewFacts, stored: _Stored) -> ReviewView:
         open_before=stored.open_before,
         fixed=stored.fixed,
         inline=frozenset(places),
-        blocking=frozenset(names[item] for item in run.blocking if item in names),
+        blocking=frozenset(names[item] for item in run.blocking if binds and item in names),
         coverage=Coverage.from_json(run.coverage),
         tier=run.tier or Tier.FULL,
         failed_reviewers=tuple(run.incomplete),
@@ -178,7 +191,7 @@ def _view(facts: ReviewFacts, stored: _Stored) -> ReviewView:
         next_step=_next_step(facts, stored),
         usage=run.usage,
         models=tuple(run.models),
-        notes=(facts.policy.problem,) if facts.policy.problem else (),
+        notes=policy_notes(facts.policy),
         task_usage=_task_usage(stored),
     )
 
@@ -193,8 +206,11 @@ def _next_step(facts: ReviewFacts, stored: _Stored) -> NextStep:
         return _after_a_person(facts, stored)
     if run.verdict is Verdict.APPROVED:
         return NextStep.MERGE
-    escalated = run.verdict is Verdict.ESCALATED
-    return NextStep.HUMAN if escalated else NextStep.FIXER_TURN
+    if run.verdict is Verdict.ESCALATED:
+        return NextStep.HUMAN
+    pauses = run.reason in (NextReason.LOOK_AGAIN, NextReason.STOPPED)
+    live = facts.policy.policy.mode is Mode.LIVE
+    return NextStep.FIXER_TURN if live and not pauses else NextStep.NOTHING
 
 
 def _after_a_person(facts: ReviewFacts, stored: _Stored) -> NextStep:
@@ -205,26 +221,20 @@ def _after_a_person(facts: ReviewFacts, stored: _Stored) -> NextStep:
     return NextStep.HANDOFF_AT_MERGE if worth and automatic else NextStep.NOTHING
 
 
-async def _keep(
-    job: JobContext,
-    facts: ReviewFacts,
-    stored: _Stored,
-    effects: Sequence[Effect],
-    receipts: Sequence[Receipt],
-) -> None:
-    """Remember ids, so that the next round finds threads and the status comment at once."""
-    by_effect = dict(zip(map(type, effects), receipts, strict=True))
-    async with job.store.write() as session:
-        row = await session.get_one(PullRequestRow, stored.row.id)
-        sticky = by_effect.get(SetStickyComment)
-        if isinstance(sticky, CommentReceipt):
-            row.sticky_comment_id = sticky.comment_id
-        review = by_effect.get(PublishReview)
-        if isinstance(review, ReviewReceipt):
-            run = await session.get_one(ReviewRun, stored.run.id)
-            run.review_id = review.review_id
-            await _keep_threads(session, job, stored, dict(review.comment_ids))
-        await job.record_in(session, "published", {})
+async def _keep(job: JobContext, stored: _Stored, effect: Effect, receipt: Receipt) -> None:
+    """Remember ids at once, so that whoever goes on finds threads and the status comment."""
+    match effect, receipt:
+        case SetStickyComment(), CommentReceipt(comment_id=comment_id):
+            async with job.store.write() as session:
+                row = await session.get_one(PullRequestRow, stored.row.id)
+                row.sticky_comment_id = comment_id
+        case PublishReview(), ReviewReceipt(review_id=review_id, comment_ids=comment_ids):
+            async with job.store.write() as session:
+                run = await session.get_one(ReviewRun, stored.run.id)
+                run.review_id = review_id
+                await _keep_threads(session, job, stored, dict(comment_ids))
+        case _:
+            pass
 
 
 async def _keep_threads(
@@ -233,7 +243,8 @@ async def _keep_threads(
     now = job.clock.now()
     for finding in stored.fresh:
         comment_id = comment_ids.get(finding_marker(finding).id)
-        if comment_id is None:
+        row = await session.get_one(FindingRow, finding.id)
+        if comment_id is None or row.thread_id is not None:
             continue
         thread = ThreadRow(
             pull_request_id=stored.row.id,
@@ -245,7 +256,6 @@ async def _keep_threads(
         )
         session.add(thread)
         await session.flush()
-        row = await session.get_one(FindingRow, finding.id)
         row.thread_id = thread.id
 
 

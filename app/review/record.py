@@ -9,32 +9,35 @@ from datetime import datetime, timedelta
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from app.agents.findings_xml import ParseOutcome
+from app.agents.reviewer_results import ReviewerOutcome
 from app.domain.coverage import Coverage
 from app.domain.findings import Finding
 from app.domain.jobs import JobKind
+from app.domain.policy import Mode
 from app.domain.runs import RunState, Tier, Usage
-from app.domain.tasks import FixTaskState
+from app.domain.tasks import FixTaskState, LineageState, ReviewerState
 from app.jobs.context import JobContext
 from app.jobs.ledger import enqueue
 from app.jobs.requests import JobRequest
 from app.jobs.turns import turn_request
 from app.review.facts import ReviewFacts
 from app.review.judge import Judgement, NewFinding
-from app.review.verdict import fix_verdict, human_verdict, next_step
+from app.review.verdict import TaskView, fix_verdict, human_verdict, next_step
 from app.store.decisions import note_decision
 from app.store.findings import finding_rows, number_findings, to_finding
 from app.store.fixtasks import end_task
-from app.store.lineages import book
-from app.store.tables import FindingRow, FixTask, PullRequestRow, ReviewRun, ThreadRow
-from loop_guards import (
-    AfterRoundFacts,
-    Decision,
-    FindingStatus,
-    NextDecision,
-    NextOutcome,
-    VerdictDecision,
-    after_round,
+from app.store.lineages import book, spent_of
+from app.store.tables import (
+    FindingRow,
+    FixTask,
+    Lineage,
+    PullRequestRow,
+    ReviewerRun,
+    ReviewRun,
+    ThreadRow,
 )
+from loop_guards import Decision, FindingStatus, NextDecision, NextOutcome, VerdictDecision
 
 PUBLISH_GRACE = timedelta(minutes=2)
 """How long a fixer's next turn waits for the review that asks for it to be published."""
@@ -42,16 +45,19 @@ PUBLISH_GRACE = timedelta(minutes=2)
 
 @dataclass(frozen=True, slots=True)
 class RoundResult:
-    """What the agents of one run came to, before the guards speak."""
+    """What the agents of one run came to, before the guards speak.
+
+    What they used is not here: it was booked call by call.
+    """
 
     judgement: Judgement
     summary: str
     coverage: Coverage
     tier: Tier
-    usage: Usage
     models: tuple[str, ...]
     failed_reviewers: tuple[str, ...]
     prompt_versions: Mapping[str, str]
+    outcomes: tuple[ReviewerOutcome, ...] = ()
 
     @property
     def coverage_full(self) -> bool:
@@ -80,17 +86,21 @@ async def open_run(job: JobContext, facts: ReviewFacts, now: datetime) -> int:
         )
         session.add(run)
         await session.flush()
-        await job.record_in(session, "run", {"id": run.id})
+        live = facts.policy.policy.mode is Mode.LIVE
+        await job.record_in(session, "run", {"id": run.id, "live": live})
         return run.id
 
 
 async def charge(job: JobContext, run_id: int, now: datetime) -> None:
-    """The run is about to make its first model call: from now on it is a round. Never refunded."""
+    """The run is about to make its first model call: from now on it is a round. Never refunded.
+
+    Raises LeaseLost or JobCancelled when the job is no longer ours: then nothing may be spent.
+    """
     async with job.store.write() as session:
+        await job.hold(session)
         run = await session.get_one(ReviewRun, run_id, with_for_update=True)
         if run.charged_at is not None:
             return
-        run.charged_at = now
         if run.fix_task_id is not None:
             task = await session.get_one(FixTask, run.fix_task_id, with_for_update=True)
             task.rounds_started += 1
@@ -98,9 +108,18 @@ async def charge(job: JobContext, run_id: int, now: datetime) -> None:
             run.round_number = task.rounds_started
         else:
             run.round_number = 1 + len(await charged_runs(session, run.pull_request_id))
+        run.charged_at = now
         if run.machine_caused:
             row = await session.get_one(PullRequestRow, run.pull_request_id, with_for_update=True)
             row.machine_rounds += 1
+
+
+async def book_call(job: JobContext, run_id: int, usage: Usage, now: datetime) -> None:
+    """A model call is over: the run and its lineage have used this, whatever becomes of them."""
+    async with job.store.write() as session:
+        run = await session.get_one(ReviewRun, run_id, with_for_update=True)
+        run.usage = run.usage + usage
+        await book(session, run.lineage_id, usage, now=now)
 
 
 async def charged_runs(session: AsyncSession, pull_request_id: int) -> Sequence[ReviewRun]:
@@ -124,16 +143,30 @@ async def store_round(
         await _add_new(session, facts, result, run_id, now)
         await _update_carried(session, facts, result, run_id, now)
         findings = [to_finding(row) for row in await finding_rows(session, facts.pull_request_id)]
-        verdict, following = _decide(facts, findings, result)
+        task = await as_of_now(session, facts.task) if facts.task else None
+        verdict, following = _decide(replace(facts, task=task), findings, result)
         _fill_run(run, result, verdict, following, now)
-        await book(session, facts.lineage_id, result.usage, now=now)
+        session.add_all([_reviewer_run(item, run_id, now) for item in result.outcomes])
         await _note(session, job, run, verdict, following, now)
-        if following is not None:
-            await _follow(session, job, run, following, now)
+        if following is not None and facts.policy.policy.mode is Mode.LIVE:
+            await follow(session, job, run, following, now)
         row = await session.get_one(PullRequestRow, facts.pull_request_id)
         row.last_reviewed_sha, row.updated_at = facts.pull_request.head_sha, now
         await job.record_in(session, "judged", {})
     job.notify()
+
+
+async def as_of_now(session: AsyncSession, task: TaskView) -> TaskView:
+    """The task with its counters of this moment: the round under way counts already."""
+    row = await session.get_one(FixTask, task.task_id, with_for_update=True, populate_existing=True)
+    lineage = await session.get_one(Lineage, task.lineage_id, populate_existing=True)
+    return replace(
+        task,
+        rounds_started=row.rounds_started,
+        allowance=row.allowance,
+        spent=spent_of(lineage),
+        stopped=lineage.state is LineageState.STOPPED,
+    )
 
 
 def _decide(
@@ -143,9 +176,8 @@ def _decide(
     full = result.coverage_full
     if facts.task is None:
         return human_verdict(findings, facts.limits, full=full), None
-    task = replace(facts.task, rounds_started=facts.task.rounds_started + 1)
-    verdict = fix_verdict(findings, task, full=full)
-    return verdict, next_step(verdict, task, result.usage, facts.limits, full=full)
+    verdict = fix_verdict(findings, facts.task, full=full)
+    return verdict, next_step(verdict, facts.task, facts.limits, full=full)
 
 
 async def _add_new(
@@ -220,7 +252,28 @@ def _fill_run(
         for item in result.judgement.dropped
     ]
     run.prompt_versions = dict(result.prompt_versions)
-    run.usage = result.usage
+
+
+_REVIEWER_STATES = {
+    ParseOutcome.OK: ReviewerState.OK,
+    ParseOutcome.PARTIAL: ReviewerState.PARTIAL,
+    ParseOutcome.FAILED: ReviewerState.FAILED,
+}
+
+
+def _reviewer_run(outcome: ReviewerOutcome, run_id: int, now: datetime) -> ReviewerRun:
+    row = ReviewerRun(
+        run_id=run_id,
+        agent=outcome.reviewer,
+        model=str(outcome.model) if outcome.model else None,
+        state=_REVIEWER_STATES[outcome.status],
+        reason=outcome.reason or None,
+        findings_count=len(outcome.findings),
+        attempts=outcome.sessions,
+        finished_at=now,
+    )
+    row.usage = outcome.usage
+    return row
 
 
 async def _note(
@@ -248,7 +301,7 @@ async def _note(
         )
 
 
-async def _follow(
+async def follow(
     session: AsyncSession, job: JobContext, run: ReviewRun, following: NextDecision, now: datetime
 ) -> None:
     """Move the task on. A decision to give another turn is what the turn's job is made from."""
@@ -292,106 +345,6 @@ def _again(job: JobContext, run: ReviewRun) -> JobRequest:
         installation_id=job.claim.installation_id,
         repository_id=job.claim.repository_id,
     )
-
-
-async def note_admission(
-    job: JobContext, facts: ReviewFacts, decisions: Sequence[Decision], *, skipped: bool
-) -> None:
-    """Keep what was decided about starting; a refused run is one row that says so.
-
-    A person's act also ends a machines' ping-pong: their rounds count from here.
-    """
-    async with job.store.write() as session:
-        row = await session.get_one(PullRequestRow, facts.pull_request_id, with_for_update=True)
-        if facts.by_human:
-            row.machine_rounds, row.last_human_act_at = 0, facts.now
-        for decision in decisions:
-            await note_decision(
-                session,
-                "review_start",
-                decision,
-                now=facts.now,
-                repository_id=facts.repo.repository_id,
-                pull_request_id=facts.pull_request_id,
-                fix_task_id=facts.task.task_id if facts.task else None,
-                job_id=job.job_id,
-            )
-        if skipped:
-            session.add(_ended_run(job, facts, RunState.SKIPPED, str(decisions[-1].reason)))
-
-
-def _ended_run(job: JobContext, facts: ReviewFacts, state: RunState, reason: str) -> ReviewRun:
-    return ReviewRun(
-        pull_request_id=facts.pull_request_id,
-        fix_task_id=facts.task.task_id if facts.task else None,
-        lineage_id=facts.lineage_id,
-        job_id=job.job_id,
-        head_sha=facts.pull_request.head_sha,
-        base_sha=facts.pull_request.base_sha,
-        policy_digest=facts.policy.policy.fingerprint,
-        trigger=facts.trigger,
-        machine_caused=not facts.by_human,
-        state=state,
-        reason=reason,
-        created_at=facts.now,
-        finished_at=facts.now,
-    )
-
-
-async def end_run(
-    job: JobContext,
-    run_id: int,
-    state: RunState,
-    reason: str,
-    *,
-    usage: Usage | None = None,
-    coverage: Coverage | None = None,
-) -> None:
-    """End a run without a verdict. What it used is booked all the same."""
-    now = job.clock.now()
-    async with job.store.write() as session:
-        run = await session.get_one(ReviewRun, run_id, with_for_update=True)
-        if run.state is not RunState.RUNNING:
-            return
-        run.state, run.reason, run.finished_at = state, reason[:500], now
-        if coverage is not None:
-            run.coverage = coverage.to_json()
-        if usage is not None:
-            run.usage = usage
-            await book(session, run.lineage_id, usage, now=now)
-
-
-async def escalate_unavailable(job: JobContext, facts: ReviewFacts, run_id: int) -> None:
-    """A round of a fix task came to nothing: a person is asked, nothing is tried for ever."""
-    if facts.task is None:
-        return
-    decision = after_round(
-        AfterRoundFacts(
-            rounds_started=facts.task.rounds_started,
-            allowance=facts.task.allowance,
-            blocking_history=facts.task.blocking_history,
-            coverage_full=False,
-            spent=facts.task.spent,
-            stopped=facts.task.stopped,
-            unavailable=True,
-        ),
-        facts.limits,
-    )
-    now = job.clock.now()
-    async with job.store.write() as session:
-        run = await session.get_one(ReviewRun, run_id)
-        await note_decision(
-            session,
-            "after_round",
-            decision,
-            now=now,
-            repository_id=facts.repo.repository_id,
-            pull_request_id=facts.pull_request_id,
-            fix_task_id=facts.task.task_id,
-            run_id=run_id,
-            job_id=job.job_id,
-        )
-        await _follow(session, job, run, decision, now)
 
 
 async def keep_check(job: JobContext, run_id: int, check_run_id: int) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from app.domain.diff import Diff, FileChange, FileStatus
 from app.domain.findings import Finding, Location
 from app.domain.policy import Policy
+from app.errors import GitError
 from app.git.mirror import Repository
 from app.git.objects import Tree
 from app.policy.paths import ignored_by, withheld_by
@@ -54,7 +55,7 @@ async def file_facts(source: Source, policy: Policy) -> tuple[FileFacts, ...]:
                 head=_first_lines(change),
                 base_head=await _base_head(source, change),
                 attributes=attributes_of(change.path, attributes),
-                skip_reason=_by_policy(change.path, policy),
+                skip_reason=_by_policy(change, policy),
             )
             for change in source.diff.files
         ]
@@ -77,10 +78,12 @@ async def _base_head(source: Source, change: FileChange) -> bytes | None:
     return content[:_HEAD_BYTES] if content is not None else None
 
 
-def _by_policy(path: str, policy: Policy) -> SkipReason | None:
-    if withheld_by(policy, path) is not None:
+def _by_policy(change: FileChange, policy: Policy) -> SkipReason | None:
+    """A rename shows what stood under the old name, so that one counts for what is withheld."""
+    names = {change.path, change.old_path or change.path}
+    if any(withheld_by(policy, name) is not None for name in names):
         return SkipReason.WITHHELD
-    return SkipReason.POLICY if ignored_by(policy, path) is not None else None
+    return SkipReason.POLICY if ignored_by(policy, change.path) is not None else None
 
 
 async def code_at(tree: Tree, spots: Iterable[Spot]) -> dict[Spot, str]:
@@ -117,12 +120,24 @@ def touched(diff: Diff, locations: Iterable[Location]) -> frozenset[Spot]:
 async def changed_since(
     repository: Repository, findings: Iterable[Finding], head: str
 ) -> dict[str, frozenset[str]]:
-    """Per short id: the files that changed between when the finding was last seen and `head`."""
+    """Per short id: the files that changed between when the finding was last seen and `head`.
+
+    A commit that was rebased away and is no longer to be had is no evidence of any change.
+    """
     by_sha: dict[str, frozenset[str]] = {}
     result: dict[str, frozenset[str]] = {}
     for finding in findings:
         seen = finding.last_seen_sha
         if seen not in by_sha:
-            by_sha[seen] = await repository.changed_paths(seen, head)
+            by_sha[seen] = await _changed_paths(repository, seen, head)
         result[finding.short_id] = by_sha[seen]
     return result
+
+
+async def _changed_paths(repository: Repository, seen: str, head: str) -> frozenset[str]:
+    try:
+        return await repository.changed_paths(seen, head)
+    except GitError:
+        if await repository.has(seen):
+            raise
+        return frozenset()

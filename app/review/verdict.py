@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from app.domain.findings import Finding
-from app.domain.runs import Usage
-from app.store.lineages import spent
 from loop_guards import (
     AfterRoundFacts,
     FindingStatus,
@@ -30,7 +28,8 @@ class TaskView:
 
     `handed` maps ids of this pull request's findings to the severity frozen at handoff;
     `ordered` are those of them that a person ordered. `blocking_history` holds the blocking sets
-    of earlier rounds, oldest first. `spent` is what the whole lineage used before this round.
+    of the rounds since the last resume, oldest first; `coverage_attempts` are the latest of them in
+    a row that could not cover everything. `spent` is what the whole lineage used so far.
     """
 
     task_id: int
@@ -44,6 +43,7 @@ class TaskView:
     stopped: bool
     escalated: bool
     coverage_attempts: int = 0
+    lineage_resumes: int = 0
 
 
 def fix_verdict(findings: Iterable[Finding], task: TaskView, *, full: bool) -> VerdictDecision:
@@ -64,6 +64,7 @@ def human_verdict(findings: Iterable[Finding], limits: Limits, *, full: bool) ->
                 path=item.location.path,
                 trivial=item.trivial,
                 production_risk=bool(item.production_risk),
+                id=item.id,
             )
             for item in still_open
         ),
@@ -73,21 +74,44 @@ def human_verdict(findings: Iterable[Finding], limits: Limits, *, full: bool) ->
 
 
 def next_step(
-    verdict: VerdictDecision, task: TaskView, used: Usage, limits: Limits, *, full: bool
+    verdict: VerdictDecision, task: TaskView, limits: Limits, *, full: bool
 ) -> NextDecision:
-    """What follows this round of the task. `used` is what this round itself used."""
-    attempts = task.coverage_attempts + 1 if not full else 0
+    """What follows this round, which counts in `task.rounds_started` and `task.spent` already."""
     return after_round(
         AfterRoundFacts(
             rounds_started=task.rounds_started,
             allowance=task.allowance,
             blocking_history=(*task.blocking_history, verdict.blocking),
             coverage_full=full,
-            spent=task.spent + spent(used),
+            spent=task.spent,
             stopped=task.stopped,
-            coverage_attempts=attempts,
+            coverage_attempts=0 if full else task.coverage_attempts + 1,
+            lineage_resumes=task.lineage_resumes,
         ),
         limits,
+    )
+
+
+def unavailable(task: TaskView, limits: Limits) -> NextDecision:
+    """What follows a round of the task that came to nothing."""
+    return after_round(_without_answer(task, unavailable=True), limits)
+
+
+def refused(task: TaskView, limits: Limits) -> NextDecision:
+    """What follows when the guards let no further round of the task start."""
+    return after_round(_without_answer(task, unavailable=False), limits)
+
+
+def _without_answer(task: TaskView, *, unavailable: bool) -> AfterRoundFacts:
+    return AfterRoundFacts(
+        rounds_started=task.rounds_started,
+        allowance=task.allowance,
+        blocking_history=task.blocking_history,
+        coverage_full=False,
+        spent=task.spent,
+        stopped=task.stopped,
+        unavailable=unavailable,
+        lineage_resumes=task.lineage_resumes,
     )
 
 
