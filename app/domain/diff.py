@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
 
 
 class FileStatus(StrEnum):
@@ -21,8 +24,7 @@ class LineKind(StrEnum):
     REMOVED = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class HunkLine:
+class HunkLine(NamedTuple):
     """One line of a hunk with its 1-based numbers; None on the side that does not have it."""
 
     kind: LineKind
@@ -36,26 +38,105 @@ class HunkLine:
         return self.content.decode("utf-8", "surrogateescape")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Hunk:
-    """One hunk: where it starts on each side, and its lines."""
+    """One hunk: where it starts on each side, and `body`, its lines byte for byte as git wrote
+    them: a sign for each parent (several in a merge), the text, LF.
+
+    The lines are read when they are asked for: most hunks of a large change never are.
+    """
 
     old_start: int
     new_start: int
-    lines: tuple[HunkLine, ...]
+    body: bytes
+    parents: int = 1
 
-    @property
+    @cached_property
+    def lines(self) -> tuple[HunkLine, ...]:
+        """Its lines in order. A merge's are those of its result, numbered by the first parent."""
+        return tuple(self._plain() if self.parents == 1 else self._merged())
+
+    @cached_property
+    def shown(self) -> tuple[HunkLine, ...]:
+        """The lines that are there after the change."""
+        return tuple(line for line in self.lines if line.new is not None)
+
+    @cached_property
     def right(self) -> range:
         """The new side's line numbers that the hunk shows."""
-        count = sum(1 for line in self.lines if line.new is not None)
+        count = count_lines(self.body).new if self.parents == 1 else len(self.shown)
         return range(self.new_start, self.new_start + count)
 
-    @property
+    @cached_property
     def left(self) -> frozenset[int]:
         """The old side's numbers of deleted lines."""
         return frozenset(
             line.old for line in self.lines if line.kind is LineKind.REMOVED and line.old
         )
+
+    def _plain(self) -> Iterator[HunkLine]:
+        old, new = self.old_start, self.new_start
+        for line in split_lines(self.body):
+            sign = line[:1]
+            if sign == b"+":
+                yield HunkLine(LineKind.ADDED, None, new, line[1:])
+                new += 1
+            elif sign == b"-":
+                yield HunkLine(LineKind.REMOVED, old, None, line[1:])
+                old += 1
+            elif sign != b"\\":
+                # A blank context line may have lost its leading blank on the way.
+                content = line[1:] if sign == b" " else line
+                yield HunkLine(LineKind.CONTEXT, old, new, content)
+                old, new = old + 1, new + 1
+
+    def _merged(self) -> Iterator[HunkLine]:
+        old, new = self.old_start, self.new_start
+        for line in split_lines(self.body):
+            signs, content = line[: self.parents], line[self.parents :]
+            if signs[:1] == b"\\":
+                continue
+            mark = b"-" if b"-" in signs else b" "
+            in_first = signs[:1] == mark
+            if mark == b" ":
+                kind = LineKind.ADDED if b"+" in signs else LineKind.CONTEXT
+                number = old if in_first and kind is LineKind.CONTEXT else None
+                yield HunkLine(kind, number, new, content)
+                new += 1
+            old += in_first
+
+
+class LineCounts(NamedTuple):
+    """How many lines of a hunk's body are on which side."""
+
+    added: int
+    removed: int
+    context: int
+
+    @property
+    def old(self) -> int:
+        return self.removed + self.context
+
+    @property
+    def new(self) -> int:
+        return self.added + self.context
+
+
+def count_lines(body: bytes) -> LineCounts:
+    """The lines of a hunk with one parent; remarks (`\\ No newline…`) are no lines."""
+    lines = body.count(b"\n") + (not body.endswith(b"\n") and body != b"")
+    added = body.count(b"\n+") + body.startswith(b"+")
+    removed = body.count(b"\n-") + body.startswith(b"-")
+    remarks = body.count(b"\n\\") + body.startswith(b"\\") if b"\\" in body else 0
+    return LineCounts(added, removed, lines - added - removed - remarks)
+
+
+def split_lines(body: bytes) -> list[bytes]:
+    """Lines end at LF alone; the last one may lack it."""
+    lines = body.split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +175,7 @@ class FileChange:
         """The new side's text of a line that the diff shows."""
         for hunk in self.hunks:
             if line in hunk.right:
-                return next(item.text for item in hunk.lines if item.new == line)
+                return hunk.shown[line - hunk.new_start].text
         return None
 
 

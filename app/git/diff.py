@@ -3,7 +3,8 @@
 The rules that keep it right: while a hunk still owes lines, nothing is looked at but the first
 byte of each line, so changed lines that look like headers are lines; after a file's first hunk no
 header is read until the next file begins. Lines end at LF alone; CR and every other separator
-belongs to the text.
+belongs to the text. What keeps it fast: single lines are walked only where a hunk's counts do not
+add up.
 """
 
 from __future__ import annotations
@@ -11,8 +12,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from app.domain.diff import Diff, FileChange, FileStatus, Hunk, HunkLine, LineKind
+from app.domain.diff import (
+    Diff,
+    FileChange,
+    FileStatus,
+    Hunk,
+    LineKind,
+    count_lines,
+    split_lines,
+)
 
 DIFF_ARGUMENTS = (
     "--no-ext-diff",
@@ -33,8 +43,13 @@ DIFF_ARGUMENTS = (
 )
 """Every choice that a machine's configuration could make otherwise."""
 
-_HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_COMBINED = re.compile(rb"(@{3,})((?: -\d+(?:,\d+)?)+) \+(\d+)(?:,(\d+))? \1")
+_N = rb"(\d{1,9})"  # more digits is no line of any file
+_HUNK = re.compile(rb"@@ -%s(?:,%s)? \+%s(?:,%s)? @@" % (_N, _N, _N, _N))
+_COMBINED = re.compile(rb"(@{3,})((?: -\d{1,9}(?:,\d{1,9})?)+) \+%s(?:,%s)? \1" % (_N, _N))
+_FILE = (b"diff --git ", b"diff --cc ", b"diff --combined ")
+_BODY_END = re.compile(rb"\n(?![ +\-\\]|\r?(?:\n|\Z))")
+"""Before a line that can't be a hunk's: its first byte is no sign, and it is not blank."""
+
 _ESCAPE = re.compile(rb"\\([0-7]{1,3}|.)")
 _ESCAPES = {
     b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r",
@@ -67,14 +82,15 @@ def parse_diff(raw: bytes) -> Diff:
 class _Reader:
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
+        self._size = len(raw)
         self._at = 0
 
     def files(self) -> Iterator[FileChange]:
         current: _Open | None = None
-        while self._at < len(self._raw):
+        while self._at < self._size:
             start = self._at
             line = self._line()
-            if line.startswith((b"diff --git ", b"diff --cc ", b"diff --combined ")):
+            if line.startswith(b"diff --") and line.startswith(_FILE):
                 if current is not None:
                     yield self._close(current, start)
                 current = _Open(start)
@@ -82,82 +98,53 @@ class _Reader:
             elif current is not None and not current.binary:
                 self._inside(current, line)
         if current is not None:
-            yield self._close(current, len(self._raw))
+            yield self._close(current, self._size)
 
     def _inside(self, current: _Open, line: bytes) -> None:
-        if hunk := _HUNK.match(line):
-            self._hunk(current, hunk)
-        elif combined := _COMBINED.match(line):
-            self._combined_hunk(current, combined)
+        if line.startswith(b"@@"):
+            if hunk := _HUNK.match(line):
+                self._hunk(current, hunk)
+            elif combined := _COMBINED.match(line):
+                self._combined_hunk(current, combined)
         elif not current.hunks:
             _header(current, line)
 
     def _line(self) -> bytes:
         end = self._raw.find(b"\n", self._at)
-        end = len(self._raw) if end < 0 else end
+        if end < 0:
+            end = self._size
         line = self._raw[self._at : end]
         self._at = end + 1
         return line
 
     def _hunk(self, current: _Open, head: re.Match[bytes]) -> None:
-        old, new = int(head[1]), int(head[3])
-        old_due = int(head[2]) if head[2] is not None else 1
-        new_due = int(head[4]) if head[4] is not None else 1
-        old_start, new_start = old, new
-        lines: list[HunkLine] = []
-        while (old_due > 0 or new_due > 0) and self._at < len(self._raw):
-            line = self._line()
-            sign = line[:1]
-            if sign == b"+":
-                lines.append(HunkLine(LineKind.ADDED, None, new, line[1:]))
-                new, new_due = new + 1, new_due - 1
-                current.additions += 1
-            elif sign == b"-":
-                lines.append(HunkLine(LineKind.REMOVED, old, None, line[1:]))
-                old, old_due = old + 1, old_due - 1
-                current.deletions += 1
-            elif sign == b" " or line in (b"", b"\r"):
-                # A blank context line may have lost its leading blank on the way.
-                content = line[1:] if sign == b" " else line
-                lines.append(HunkLine(LineKind.CONTEXT, old, new, content))
-                old, new, old_due, new_due = old + 1, new + 1, old_due - 1, new_due - 1
-            elif sign == b"\\":
-                _mark_no_newline(current, lines)
-            else:  # the hunk was cut off, this line is not its own
-                self._at -= len(line) + 1
-                break
-        if self._raw[self._at : self._at + 2] == b"\\ ":
-            self._line()
-            _mark_no_newline(current, lines)
-        current.hunks.append(Hunk(old_start, new_start, tuple(lines)))
+        old_due, new_due = _due(head[2]), _due(head[4])
+        body = self._raw[self._at : self._body_end()]
+        counts = count_lines(body)
+        if counts.old != old_due or counts.new != new_due:  # cut off, or words follow the hunk
+            body = body[: _owed(body, old_due, new_due)]
+            counts = count_lines(body)
+        self._at += len(body)
+        current.additions += counts.added
+        current.deletions += counts.removed
+        current.hunks.append(Hunk(int(head[1]), int(head[3]), body))
+        if b"\\" in body:
+            _mark_no_newline(current, body)
+
+    def _body_end(self) -> int:
+        """Where the lines end that could be a hunk's."""
+        found = _BODY_END.search(self._raw, self._at - 1)
+        return found.start() + 1 if found else self._size
 
     def _combined_hunk(self, current: _Open, head: re.Match[bytes]) -> None:
         """A hunk of a merge. Lines that only parents have are passed over; the first one counts."""
         ranges = [_range(text) for text in head[2].split()]
-        parents = len(ranges)
-        due = [count for _, count in ranges]
-        old, new, new_due = ranges[0][0], int(head[3]), int(head[4] or 1)
-        lines: list[HunkLine] = []
-        start = (old, new)
-        while (new_due > 0 or max(due) > 0) and self._at < len(self._raw):
-            line = self._line()
-            signs, content = line[:parents], line[parents:]
-            if signs.strip(b" +-\\"):
-                self._at -= len(line) + 1
-                break
-            if signs[:1] == b"\\":
-                continue
-            mark = b"-" if b"-" in signs else b" "
-            owners = [signs[n : n + 1] == mark for n in range(parents)]
-            due = [left - has for left, has in zip(due, owners, strict=True)]
-            if mark == b" ":
-                kind = LineKind.ADDED if b"+" in signs else LineKind.CONTEXT
-                number = old if owners[0] and kind is LineKind.CONTEXT else None
-                lines.append(HunkLine(kind, number, new, content))
-                new, new_due = new + 1, new_due - 1
-                current.additions += kind is LineKind.ADDED
-            old += owners[0]
-        current.hunks.append(Hunk(*start, tuple(lines)))
+        body = self._raw[self._at : self._body_end()]
+        body = body[: _owed_by_merge(body, [count for _, count in ranges], _due(head[4]))]
+        self._at += len(body)
+        hunk = Hunk(ranges[0][0], int(head[3]), body, len(ranges))
+        current.additions += sum(line.kind is LineKind.ADDED for line in hunk.lines)
+        current.hunks.append(hunk)
 
     def _close(self, current: _Open, end: int) -> FileChange:
         deleted = current.status is FileStatus.DELETED
@@ -182,32 +169,68 @@ class _Reader:
         )
 
 
+def _due(count: bytes | None) -> int:
+    """A hunk's number of lines; left out, it is 1."""
+    return 1 if count is None else int(count)
+
+
 def _range(text: bytes) -> tuple[int, int]:
-    """Start and count of `-12,3` (a count that is left out is 1)."""
-    start, _, count = text[1:].partition(b",")
-    return int(start), int(count or 1)
+    """Start and count of `-12,3`."""
+    start, comma, count = text[1:].partition(b",")
+    return int(start), _due(count if comma else None)
+
+
+def _owed(body: bytes, old_due: int, new_due: int) -> int:
+    """How many bytes of what could be a hunk are its own, by its counts."""
+    size = 0
+    for line in split_lines(body):
+        sign = line[:1]
+        if old_due <= 0 and new_due <= 0 and not line.startswith(b"\\ "):
+            break
+        size += len(line) + 1
+        old_due -= sign not in (b"+", b"\\")
+        new_due -= sign not in (b"-", b"\\")
+    return size
+
+
+def _owed_by_merge(body: bytes, due: list[int], new_due: int) -> int:
+    """The same for a hunk that has a sign for each parent."""
+    size = 0
+    for line in split_lines(body):
+        signs = line[: len(due)]
+        if (new_due <= 0 and max(due) <= 0) or signs.strip(b" +-\\"):
+            break
+        size += len(line) + 1
+        if signs[:1] == b"\\":
+            continue
+        mark = b"-" if b"-" in signs else b" "
+        due = [left - (signs[n : n + 1] == mark) for n, left in enumerate(due)]
+        new_due -= mark == b" "
+    return size
 
 
 def _type(mode: str | None) -> str | None:
     return mode[:3] if mode else None
 
 
-def _mark_no_newline(current: _Open, lines: list[HunkLine]) -> None:
-    kind = lines[-1].kind if lines else LineKind.CONTEXT
-    if kind is not LineKind.ADDED:
-        current.no_newline[0] = True
-    if kind is not LineKind.REMOVED:
-        current.no_newline[1] = True
+def _mark_no_newline(current: _Open, body: bytes) -> None:
+    """Each remark speaks of the line before it."""
+    if b"\n\\" not in body:
+        return
+    for before, line in pairwise(split_lines(body)):
+        if line.startswith(b"\\") and not before.startswith(b"\\"):
+            current.no_newline[0] |= not before.startswith(b"+")
+            current.no_newline[1] |= not before.startswith(b"-")
 
 
 def _header(current: _Open, line: bytes) -> None:
     key, _, value = line.partition(b" ")
-    if line.startswith((b"GIT binary patch", b"Binary files ")):
-        current.binary = True
+    if key in (b"---", b"+++"):
+        _side(current, key, value)
     elif key in (b"rename", b"copy"):
         _move(current, key, value)
-    elif key in (b"---", b"+++"):
-        _side(current, key, value)
+    elif line.startswith((b"GIT binary patch", b"Binary files ")):
+        current.binary = True
     else:
         _mode(current, line)
 
@@ -277,7 +300,7 @@ def _quote_end(text: bytes) -> int:
 
 def _unquote(name: bytes) -> str:
     """A path as git prints it: plain, or C-quoted with octal bytes."""
-    if len(name) > 1 and name.startswith(b'"') and name.endswith(b'"'):
+    if name.startswith(b'"') and name.endswith(b'"') and len(name) > 1:
         name = _ESCAPE.sub(_unescape, name[1:-1])
     return name.decode("utf-8", "surrogateescape")
 

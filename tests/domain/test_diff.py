@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from app.domain.diff import Diff, FileChange, FileStatus, Hunk, HunkLine, LineKind
+from app.domain.diff import Diff, FileChange, FileStatus, Hunk, LineKind, count_lines
 
-HUNK = Hunk(
-    4,
-    6,
-    (
-        HunkLine(LineKind.CONTEXT, 4, 6, b"same"),
-        HunkLine(LineKind.REMOVED, 5, None, b"gone"),
-        HunkLine(LineKind.ADDED, None, 7, b"new \xff"),
-        HunkLine(LineKind.CONTEXT, 6, 8, b""),
-    ),
-)
+HUNK = Hunk(4, 6, b" same\n-gone\n+new \xff\n \n")
 
 
 def file(path: str = "a.py", status: FileStatus = FileStatus.MODIFIED) -> FileChange:
@@ -26,6 +19,21 @@ def test_a_hunk_says_which_lines_it_shows() -> None:
     """Right: everything that stands after the change; left: only what it removed."""
     assert list(HUNK.right) == [6, 7, 8]
     assert HUNK.left == {5}
+
+
+BODY_LINES = (b" a", b"+a", b"-a", b"+", b"-", b"+\\", b"", b"\r", b"\\ No newline")
+
+
+@given(st.lists(st.sampled_from(BODY_LINES)), st.booleans())
+def test_lines_are_counted_as_they_are_read(lines: list[bytes], ends: bool) -> None:
+    """Counting without reading gives what reading gives; a remark is no line of any side."""
+    body = b"".join(line + b"\n" for line in lines)
+    hunk = Hunk(3, 5, body if ends else body[:-1])
+    kinds = [line.kind for line in hunk.lines]
+    assert count_lines(hunk.body) == (
+        kinds.count(LineKind.ADDED), kinds.count(LineKind.REMOVED), kinds.count(LineKind.CONTEXT)
+    )  # fmt: skip
+    assert list(hunk.right) == [line.new for line in hunk.shown]
 
 
 @pytest.mark.parametrize(

@@ -275,8 +275,8 @@ def test_a_missing_last_line_end_belongs_to_its_side(
             b"-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n", True, True,
             id="both",
         ),
-        pytest.param(b"-a\n+b\\\n", False, False, id="a-line-that-ends-in-a-backslash"),
-        pytest.param(b"-\\ No newline at end of file\n+b\n", False, False, id="a-line-that-says-so"),
+        pytest.param(b"-a\n+b\\\n", False, False, id="line-ends-in-backslash"),
+        pytest.param(b"-\\ No newline at end of file\n+b\n", False, False, id="line-that-says-so"),
     ],
 )  # fmt: skip
 def test_a_remark_speaks_of_the_line_before_it(body: bytes, old: bool, new: bool) -> None:

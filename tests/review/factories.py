@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.domain.coverage import Coverage, CoverageEntry, CoverageState
-from app.domain.diff import Diff, FileChange, FileStatus, Hunk, HunkLine, LineKind
+from app.domain.diff import Diff, FileChange, FileStatus, Hunk
 from app.domain.findings import Finding, Location
 from app.domain.runs import Tier, Usage
 from app.review.publish import Publishing
@@ -33,7 +33,7 @@ def finding(number: int = 1, **changes: object) -> Finding:
 
 
 def change(path: str = "app/a.py", lines: int = 4, **changes: object) -> FileChange:
-    added = tuple(HunkLine(LineKind.ADDED, None, n, b"x = %d" % n) for n in range(1, lines + 1))
+    added = b"".join(b"+x = %d\n" % n for n in range(1, lines + 1))
     base = FileChange(
         path=path,
         old_path=None,
