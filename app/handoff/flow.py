@@ -53,13 +53,21 @@ def words_of(facts: CloseFacts, plan: ClosePlan | None) -> Comment | None:
         return None
     if facts.own_task_id is not None and not (plan.tasks or plan.resumed):
         return None
+    resumed = set(plan.resumed)
     refused = [
-        item for item in plan.decisions if isinstance(item, HandoffDecision) and not item.yes
+        item
+        for item in plan.decisions
+        if isinstance(item, HandoffDecision) and not item.yes and item.finding_id not in resumed
     ]
     batch = "" if facts.batch == BATCH_MERGE else f":{facts.batch}"
     return Comment(
         Marker(MarkerKind.COMMENT, f"handoff:{facts.pull_request_id}{batch}"),
-        plan_comment([_handed(task, facts) for task in plan.tasks], refused, facts.findings),
+        plan_comment(
+            [_handed(task, facts) for task in plan.tasks],
+            refused,
+            facts.findings,
+            [facts.findings[number].short_id for number in plan.resumed],
+        ),
     )
 
 

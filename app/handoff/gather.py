@@ -125,9 +125,7 @@ async def _remember(
             updated_at=now,
             now=now,
         )
-        task = None
-        if signal is BotSignal.OUR_APP:
-            task = await task_of_branch(session, repo.repository_id, pull.head_ref)
+        task = await _own_task(session, row, signal)
         if task is not None:
             await link_fix_pull_request(session, task, row, now=now)
         lineage = (
@@ -153,6 +151,17 @@ async def _remember(
                 await _tasks_on(session, repo.repository_id, pull.base_ref, now - window)
             ),
         )
+
+
+async def _own_task(
+    session: AsyncSession, row: PullRequestRow, signal: BotSignal | None
+) -> FixTask | None:
+    """The task that the pull request answers: known since it was opened, or told by its branch."""
+    if row.fix_task_id is not None:
+        return await session.get(FixTask, row.fix_task_id)
+    if signal is not BotSignal.OUR_APP:
+        return None
+    return await task_of_branch(session, row.repository_id, row.head_ref)
 
 
 def _by_own_task(rows: Sequence[FindingRow], pull: PullRequest) -> dict[int, TaskState]:

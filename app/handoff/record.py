@@ -9,7 +9,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.effects import Comment
 from app.domain.jobs import JobKind
-from app.domain.tasks import FixTaskState, OrderState
+from app.domain.tasks import LIVE_TASK_STATES, FixTaskState, OrderState
 from app.handoff.facts import CloseFacts
 from app.jobs.context import JobContext
 from app.jobs.ledger import enqueue, request_cancel
@@ -24,7 +24,15 @@ from app.store.fixtasks import (
     settle_sources,
     wake_waiting,
 )
-from app.store.tables import FindingRow, FixTask, FixTaskFinding, Lineage, Order, PullRequestRow
+from app.store.tables import (
+    DecisionRow,
+    FindingRow,
+    FixTask,
+    FixTaskFinding,
+    Lineage,
+    Order,
+    PullRequestRow,
+)
 from loop_guards import (
     BATCH_MERGE,
     ClosePlan,
@@ -33,6 +41,9 @@ from loop_guards import (
     HandoffOutcome,
     allowance,
 )
+
+_KIND = "handoff"
+"""The question that these decisions answer."""
 
 
 async def stop_review(job: JobContext, repository_id: int, number: int) -> None:
@@ -56,7 +67,7 @@ async def store_close(
     """
     async with job.store.write() as session:
         await _end_own_task(session, job, facts)
-        first = plan is not None and not await _planned_before(session, facts)
+        first = plan is not None and not await _planned_before(session, facts, plan)
         if plan is not None and first:
             await _note(session, job, facts, plan)
             await _settle(session, facts, plan)
@@ -65,15 +76,34 @@ async def store_close(
         await job.record_in(session, "planned", {"comment": said})
 
 
-async def _planned_before(session: AsyncSession, facts: CloseFacts) -> bool:
-    """Whether the automatic plan of this merge was made: a doubled delivery makes none again."""
-    if facts.merge is None or facts.batch != BATCH_MERGE:
+async def _planned_before(session: AsyncSession, facts: CloseFacts, plan: ClosePlan) -> bool:
+    """Whether the automatic plan of this end was made: a doubled delivery makes none again."""
+    if facts.merge is None:
+        return not plan.discarded and await _noted_before(session, facts)
+    if facts.batch != BATCH_MERGE:
         return False
     row = await session.get_one(PullRequestRow, facts.pull_request_id, with_for_update=True)
     if row.planned_merge_sha == facts.merge.merge_commit:
         return True
     row.planned_merge_sha = facts.merge.merge_commit
     return False
+
+
+async def _noted_before(session: AsyncSession, facts: CloseFacts) -> bool:
+    """Whether this very end without a merge is in the ledger: it may be reopened and close anew."""
+    statement = (
+        select(DecisionRow)
+        .where(
+            DecisionRow.kind == _KIND,
+            DecisionRow.pull_request_id == facts.pull_request_id,
+            DecisionRow.reason == "not_merged",
+        )
+        .order_by(col(DecisionRow.id).desc())
+        .limit(1)
+    )
+    last = (await session.exec(statement)).one_or_none()
+    closed_at = (facts.pull_request.closed_at or facts.now).isoformat()
+    return last is not None and last.record["compared"].get("closed_at") == closed_at
 
 
 async def _end_own_task(session: AsyncSession, job: JobContext, facts: CloseFacts) -> None:
@@ -102,7 +132,7 @@ async def _note(session: AsyncSession, job: JobContext, facts: CloseFacts, plan:
         finding_id = decision.finding_id if isinstance(decision, HandoffDecision) else None
         await note_decision(
             session,
-            "handoff",
+            _KIND,
             decision,
             now=facts.now,
             repository_id=facts.repo.repository_id,
@@ -171,8 +201,12 @@ async def _resume(
         .join(FixTaskFinding, col(FixTaskFinding.fix_task_id) == col(FixTask.id))
         .where(
             col(FixTaskFinding.finding_id).in_(plan.resumed),
-            FixTask.state == FixTaskState.ESCALATED,
+            col(FixTaskFinding.left_at).is_(None),
+            col(FixTask.state).in_(LIVE_TASK_STATES),
         )
+        .order_by(col(FixTask.id))
+        .with_for_update(of=FixTask)
+        .execution_options(populate_existing=True)
     )
     found: Sequence[tuple[FixTask, int]] = (await session.exec(statement)).all()
     orders = await session.exec(
@@ -184,5 +218,8 @@ async def _resume(
         order.state, order.settled_at = OrderState.TASK, facts.now
         order.fix_task_id = next((t.id for t, number in found if number == order.finding_id), None)
     for task in {task.id: task for task, _ in found}.values():
+        # Somebody else's order may have resumed it since the plan was made.
+        if task.state is not FixTaskState.ESCALATED:
+            continue
         if await resume_task(session, task, facts.limits.resume_rounds, now=facts.now):
             await enqueue(session, turn_request(task, job.claim.installation_id), now=facts.now)

@@ -52,9 +52,12 @@ def plan_comment(
     tasks: Sequence[HandedTask],
     refused: Sequence[HandoffDecision],
     findings: Mapping[int, Finding],
+    resumed: Sequence[str] = (),
 ) -> str:
-    """What the merge handed off, and folded away what it did not and why."""
+    """What the merge handed off, and folded away what it did not and why. `resumed` are short ids
+    of findings whose fix goes on by a person's order."""
     lines = [_task_line(task) for task in tasks]
+    lines += [f"- {short_id}: its fix was waiting for a person and goes on" for short_id in resumed]
     head = "Handed to the fixer:" if lines else "Nothing was handed to a fixer."
     rest = [
         _refused_line(findings.get(decision.finding_id), reason_text(str(decision.reason)))

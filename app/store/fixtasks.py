@@ -91,15 +91,17 @@ async def _cover(session: AsyncSession, task: FixTask, plan: TaskPlan, now: date
         if row.severity_at_handoff is None:
             row.severity_at_handoff = row.severity
         row.fix_task_id, row.updated_at = task.id, now
-        session.add(
-            FixTaskFinding(
+        link = await session.get(FixTaskFinding, (task.id, row.id))
+        if link is None:
+            link = FixTaskFinding(
                 fix_task_id=task.id,
                 finding_id=row.id,
                 severity_at_handoff=row.severity_at_handoff,
-                ordered=row.id in plan.ordered_ids,
                 created_at=now,
             )
-        )
+            session.add(link)
+        # A finding that left a task that still waits may come back to it.
+        link.left_at, link.ordered = None, link.ordered or row.id in plan.ordered_ids
     orders = await session.exec(
         select(Order).where(
             col(Order.finding_id).in_(plan.ordered_ids), Order.state == OrderState.PENDING
