@@ -293,6 +293,30 @@ def test_numbers_no_file_has_are_no_hunk() -> None:
     assert [file.path for file in parse_diff(raw).files] == ["x"]
 
 
+@pytest.mark.parametrize(
+    ("numbers", "body"),
+    [
+        (b"-1 +1", b"-a\n+b\n"),
+        (b"-0,0 +1,2", b"+a\n+b\n"),
+        (b"-1,2 +0,0", b"-a\n-b\n"),
+        (b"-1,2 +1,2", b"+n\n c\n-a\n"),
+        (b"-1,2 +1,2", b" a\n-b\n\\ No newline at end of file\n+c\n"),
+        (b"-1 +1,2", b"-a\n+b\n+c\n\\ No newline at end of file\n"),
+    ],
+)
+@pytest.mark.parametrize(
+    "after", [b"-- \n2.39.5\n", b"+x\n", b" x\n", b"\n", b"\n\n+x\n\\ No newline at end of file\n"]
+)
+def test_what_follows_a_hunk_is_not_its_own(numbers: bytes, body: bytes, after: bytes) -> None:
+    """A hunk ends where its counts say, also when words after it begin like its lines."""
+    whole = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ %s @@\n%s" % (numbers, body)
+    (alone,), (followed,) = parse_diff(whole).files, parse_diff(whole + after).files
+    assert followed.hunks == alone.hunks
+    assert followed.hunks[0].body == body
+    assert (followed.additions, followed.deletions) == (alone.additions, alone.deletions)
+    assert followed.no_newline_at_end == alone.no_newline_at_end
+
+
 def test_a_replaced_file_is_the_one_that_is_there(repo: BareRepo) -> None:
     """A file that became a link has two entries; asked by name, the new side answers."""
     commits = _change(repo, {b"cfg": b"a=1\n"}, {b"cfg": (LINK, b"/etc/hosts")})
