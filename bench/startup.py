@@ -64,6 +64,7 @@ class Bench:
             **{name: value for name, value in os.environ.items() if _is_neutral(name)},
             "MERGEWARD_REVIEWER_WEBHOOK_SECRET": SECRET,
             "MERGEWARD_REVIEWER_APP_ID": "1",
+            "MERGEWARD_REVIEWER_SLUG": "mergeward",
             "MERGEWARD_REVIEWER_PRIVATE_KEY_FILE": str(key),
             "MERGEWARD_MODEL_BASE_URL": "http://127.0.0.1:9",
             "MERGEWARD_LOG_LEVEL": "error",

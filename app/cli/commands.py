@@ -15,7 +15,9 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="AI reviewers for pull requests, and bots that fix what was found without ever looping.",
-    epilog="Settings are environment variables that start with MERGEWARD_; see the README.",
+    epilog="Settings are environment variables that start with MERGEWARD_; see the README. "
+    "Exit code 0: done; 1: findings, or a story of the demo that did not end as told; "
+    "2: it could not be carried out, and the last line says why.",
 )
 database = typer.Typer(no_args_is_help=True, help="The database's tables.")
 policy = typer.Typer(no_args_is_help=True, help="The repository's policy file.")
@@ -76,10 +78,7 @@ def review(
     Findings go to stdout, progress to stderr. Exit code 0: everything was read and nothing is at
     or above --fail-on; 1: something is; 2: the change could not be reviewed, or not completely.
     """
-    from app.cli.loading import loading
-
-    with loading():
-        from app.cli.review import ReviewRequest, run
+    from app.cli.review import ReviewRequest, run
 
     request = ReviewRequest(path, base, head, output.value, fail_on.value)
     raise typer.Exit(run(request))
@@ -162,6 +161,10 @@ def policy_explain(
 @cli.command()
 def version() -> None:
     """Print the version. Exit code 0."""
+    from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as installed
 
-    typer.echo(installed("mergeward"))
+    try:
+        typer.echo(installed("mergeward"))
+    except PackageNotFoundError:
+        typer.echo("not installed, run from its source")

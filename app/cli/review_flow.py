@@ -1,0 +1,174 @@
+"""The service's own review of a change in a local repository.
+
+Filter, tier, agents, prompts, judge and verdict are those of the service. What differs: the
+policy is the base commit's, there are no earlier findings, and nothing is stored or published.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from app.agents.port import ModelRef, Runtime
+from app.agents.prompt_context import PromptContext
+from app.agents.prompts import available_agents
+from app.agents.workspace import Workspace
+from app.cli.output import warn
+from app.cli.progress import Progress, opening
+from app.cli.review import ReviewRequest
+from app.cli.review_report import Report, Round
+from app.cli.review_source import Change, open_change
+from app.control.routing import Routing
+from app.domain.findings import Finding
+from app.domain.runs import AgentName
+from app.errors import AgentError
+from app.policy.paths import instructions_for, withheld_by
+from app.review.conduct import Brief, Conducted, MemoryJournal, conduct
+from app.review.context import changed_files, patch_names, write_run_files
+from app.review.judge import JudgeInput, Judgement, NewFinding, judge
+from app.review.plan import ReviewPlan, plan_review
+from app.review.source import code_at, file_facts, touched
+from app.review.verdict import human_verdict
+from loop_guards import FindingStatus, Severity
+
+
+async def review(request: ReviewRequest, runtime: Runtime, routing: Routing) -> Report:
+    """Gather the change, let the agents read it, judge what they say.
+
+    Raises GitError when there is no such change, AgentError when nothing can be concluded.
+    """
+    change = await open_change(request.path, request.base, request.head)
+    for line in change.remarks:
+        warn(line)
+    policy = change.policy.policy
+    plan = plan_review(await file_facts(change.source, policy), policy, available_agents())
+    fail_on = None if request.fail_on == "never" else Severity(request.fail_on)
+    if not plan.files:
+        return Report(change, plan, fail_on)
+    conducted = await _conduct(change, plan, runtime, routing)
+    judgement = await _judged(change, plan, conducted)
+    return Report(change, plan, fail_on, _round(change, plan, conducted, judgement))
+
+
+async def _conduct(
+    change: Change, plan: ReviewPlan, runtime: Runtime, routing: Routing
+) -> Conducted:
+    """Run the agents in a folder of their own, with progress on stderr."""
+    console = Console(stderr=True, highlight=False)
+    console.print(opening(plan.tier.value, len(plan.files), plan.reviewers), soft_wrap=True)
+    progress = Progress(console, plan.tier.value, plan.reviewers)
+    with tempfile.TemporaryDirectory(prefix="mergeward-review-") as folder:
+        brief = await _brief(change, plan, routing, Path(folder))
+        try:
+            async with progress.shown():
+                return await conduct(brief, runtime, MemoryJournal(), progress)
+        except AgentError as error:
+            used = progress.used
+            raise AgentError(
+                f"The change was not reviewed. {error} Used: {used.model_calls} model calls, "
+                f"{used.input_tokens:,} uncached tokens in, {used.output_tokens:,} out."
+            ) from error
+
+
+async def _brief(change: Change, plan: ReviewPlan, routing: Routing, folder: Path) -> Brief:
+    policy = change.policy.policy
+    patches = patch_names(plan.files)
+    context = PromptContext(
+        repository=change.name,
+        number=None,
+        title=change.title,
+        body=change.body,
+        author=change.author,
+        base_ref=change.base_name,
+        base_sha=change.source.merge_base,
+        head_ref=change.head_name,
+        head_sha=change.source.head,
+        changed_files=changed_files(plan.files, patches),
+        custom_instructions=instructions_for(policy, sorted(plan.paths)),
+    )
+    await write_run_files(folder, plan.files, patches, context)
+
+    def models(agent: AgentName) -> tuple[ModelRef, ...]:
+        chain = routing.chain_for(agent, plan.tier)
+        chosen = policy.models.of(agent)
+        return tuple(
+            ModelRef(chain.provider, name) for name in ((chosen,) if chosen else chain.models)
+        )
+
+    return Brief(
+        context=context,
+        workspace=Workspace(
+            tree=change.source.tree,
+            directory=folder,
+            patches=patches,
+            withheld=lambda path: withheld_by(policy, path),
+        ),
+        reviewers=plan.reviewers,
+        models=models,
+        known_paths=plan.paths,
+    )
+
+
+async def _judged(change: Change, plan: ReviewPlan, conducted: Conducted) -> Judgement:
+    findings = (*conducted.reported, *(item.finding for item in conducted.review.judged))
+    locations = [finding.location for finding in findings]
+    source = change.source
+    return judge(
+        JudgeInput(
+            existing=(),
+            reported=conducted.reported,
+            judged=conducted.review.judged,
+            carried=(),
+            dropped=conducted.review.dropped,
+            known_paths=plan.paths,
+            changed_since={},
+            code_at=await code_at(source.tree, [(at.path, at.start_line) for at in locations]),
+            touched=touched(source.diff, locations),
+            is_fix_pr=False,
+        )
+    )
+
+
+def _round(change: Change, plan: ReviewPlan, conducted: Conducted, judgement: Judgement) -> Round:
+    head = change.source.head
+    ordered = sorted(judgement.new, key=_place)
+    findings = tuple(_finding(n, item, head) for n, item in enumerate(ordered, start=1))
+    full = plan.coverage.is_full and not conducted.incomplete
+    limits = change.policy.policy.limits.for_guards()
+    return Round(
+        findings=findings,
+        conducted=conducted,
+        dropped=judgement.dropped,
+        verdict=human_verdict(findings, limits, full=full),
+        full=full,
+    )
+
+
+def _place(item: NewFinding) -> tuple[int, str, int]:
+    at = item.reported.location
+    return item.reported.severity.rank, at.path or "", at.start_line or 0
+
+
+def _finding(number: int, item: NewFinding, head: str) -> Finding:
+    reported = item.reported
+    return Finding(
+        id=number,
+        short_id=f"F{number}",
+        location=reported.location,
+        severity=reported.severity,
+        category=reported.category,
+        title=reported.title,
+        body=reported.body,
+        suggestion=reported.suggestion,
+        also=reported.also,
+        origin=item.origin,
+        status=FindingStatus.OPEN,
+        first_seen_sha=head,
+        last_seen_sha=head,
+        trivial=reported.trivial,
+        production_risk=reported.production_risk,
+        code=item.code,
+        evidence=reported.evidence,
+    )
