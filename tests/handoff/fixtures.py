@@ -1,4 +1,4 @@
-"""Fixtures of the stories around the end of a pull request: SQLite, for speed."""
+"""Fixtures of the stories around the end of a pull request: SQLite, one database for a module."""
 
 from __future__ import annotations
 
@@ -7,23 +7,39 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from app.store.session import Store, open_store
+from app.store.tables import METADATA
 from tests.handoff.stage import Stage, open_stage
 
 MakeStage = Callable[[str], Awaitable[Stage]]
 
+in_module_loop = pytest.mark.asyncio(loop_scope="module")
+"""For `pytestmark`: statements are compiled once for all tests of the module."""
 
-@pytest.fixture
-async def store(tmp_path: Path, sqlite_template: Path) -> AsyncIterator[Store]:
-    path = tmp_path / "test.db"
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def module_store(
+    tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path
+) -> AsyncIterator[Store]:
+    path = tmp_path_factory.mktemp("ledger") / "test.db"
     shutil.copy(sqlite_template, path)
     opened = open_store(f"sqlite+aiosqlite:///{path}")
     yield opened
     await opened.close()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
+async def store(module_store: Store) -> Store:
+    """The module's database, empty."""
+    async with module_store.write() as session:
+        for table in reversed(METADATA.sorted_tables):
+            await session.exec(table.delete())
+    return module_store
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def stage(store: Store, tmp_path: Path) -> Stage:
     return await open_stage(store, tmp_path)
 

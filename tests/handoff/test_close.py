@@ -13,9 +13,11 @@ from app.errors import ForgeUnavailable
 from app.jobs.requests import JobRequest, pull_request_subject
 from app.store.tables import FindingRow, FixTask, Order
 from loop_guards import FindingStatus, Severity
-from tests.handoff.fixtures import MakeStage
+from tests.handoff.fixtures import MakeStage, in_module_loop
 from tests.handoff.stage import FILE, SOURCE, Stage, at
 from tests.store.rows import REPOSITORY
+
+pytestmark = in_module_loop
 
 CLOSING = JobKind.CLOSE_PULL_REQUEST
 
