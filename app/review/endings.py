@@ -78,7 +78,7 @@ async def note_admission(
         if refusal is not None and run is not None:
             asked = refused(facts.task, facts.limits) if facts.task and reason in _SPENT else None
             rule = await _escalate(session, job, run, asked) if asked and _acts(facts) else None
-            await _keep(session, job, replace(refusal, rule=rule))
+            await _keep(session, job, replace(refusal, run_id=run.id, rule=rule))
         await job.record_in(session, "admission", {})
     job.notify()
 

@@ -109,7 +109,7 @@ async def report_failure(job: JobContext, error: BaseException, services: Review
     async with services.open_forge() as forge:
         pull = await forge.pull_request(repo, int(job.payload["number"]))
         check = unreviewed_check(
-            _external(job, ended.run_id if job.has("run") else None),
+            _external(job, ended.run_id),
             pull.head_sha,
             "Not published" if job.has("judged") else "Not reviewed: the review failed",
             unpublished_text(why) if job.has("judged") else failed_text(why),

@@ -15,6 +15,7 @@ from app.domain.effects import (
     PublishReview,
     Receipt,
     ReviewReceipt,
+    SetCheckRun,
     SetStickyComment,
 )
 from app.domain.findings import Finding
@@ -53,11 +54,10 @@ class _Stored:
 async def publish_round(job: JobContext, forge: Forge, facts: ReviewFacts, run_id: int) -> None:
     """Publish once. A repeat after a crash finds what is there by its markers.
 
-    A round that comes so late that a newer one was published meanwhile says nothing any more.
+    A round that comes so late that a newer one ended meanwhile only ends the check of its own head.
     """
     stored = await _stored(job, facts, run_id)
-    live = facts.policy.policy.mode is Mode.LIVE and not stored.overtaken
-    if live and not job.has("published"):
+    if facts.policy.policy.mode is Mode.LIVE and not job.has("published"):
         publishing = await _publishing(job, forge, facts, stored)
         again = job.has("publishing")
         if not again:
@@ -68,6 +68,8 @@ async def publish_round(job: JobContext, forge: Forge, facts: ReviewFacts, run_i
             await _keep(job, stored, effect, receipt)
 
         effects = effects_of(publishing)
+        if stored.overtaken:
+            effects = tuple(effect for effect in effects if isinstance(effect, SetCheckRun))
         await apply(forge, target, effects, maybe_published=again, on_receipt=keep)
         await job.record("published", {})
     await _let_the_turn_begin(job, stored)

@@ -37,11 +37,13 @@ from app.domain.effects import (
     PublishReview,
     ReplyToThread,
     ResolveThread,
+    ReviewReceipt,
     SetCheckRun,
     SetStickyComment,
 )
 from app.domain.forge import AppIdentity, CloneRemote
 from app.domain.jobs import Cause, JobKind
+from app.domain.markers import markers_of
 from app.domain.pull_request import Account, AccountKind, PullRequest, PullRequestState, RepoRef
 from app.domain.runs import AgentName, Trigger, Usage
 from app.forges.port import Forge
@@ -65,6 +67,7 @@ from app.store.tables import (
     Job,
     Lineage,
     PullRequestRow,
+    ReviewerRun,
     ReviewRun,
     ThreadRow,
 )
@@ -187,10 +190,19 @@ class ServedForge(RecordingForge):
     """The forge in memory, whose repository is a real one on this disk.
 
     `kills` are calls in which the worker dies: (verb, whether its effect still happens).
+    `before_review` is awaited before a review is posted.
     """
 
     served: BareRepo
     kills: set[tuple[str, bool]]
+    before_review: Callable[[], Awaitable[None]] | None = None
+
+    async def ensure_review(
+        self, repo: RepoRef, number: int, review: PublishReview, *, maybe_published: bool = True
+    ) -> ReviewReceipt:
+        if self.before_review is not None:
+            await self.before_review()
+        return await super().ensure_review(repo, number, review, maybe_published=maybe_published)
 
     def _fault(self, verb: str, *, after: bool = False) -> None:
         if (verb, after) in self.kills:
@@ -227,6 +239,14 @@ def told(effect: Effect) -> str:
             return type(effect).__name__
 
 
+class TickingClock(FixedClock):
+    """Stands still but for a millisecond per look, so that no two moments are the same."""
+
+    def now(self) -> datetime:
+        self.move_to(super().now() + timedelta(milliseconds=1))
+        return super().now()
+
+
 @dataclass
 class Story:
     """One repository, its pull requests, and everything that reviews them."""
@@ -235,7 +255,7 @@ class Story:
     git: BareRepo
     folder: Path
     world: World = field(default_factory=World)
-    clock: FixedClock = field(default_factory=lambda: FixedClock(START))
+    clock: TickingClock = field(default_factory=lambda: TickingClock(START))
     model: ScriptedModel = field(default_factory=ScriptedModel)
     number: int = 7
     _asked: int = 0
@@ -285,6 +305,10 @@ class Story:
         }
         self.number = number
         return self.world.put_pull(REPO, PullRequest(**values))
+
+    @property
+    def place(self) -> tuple[RepoRef, int]:
+        return REPO, self.number
 
     @property
     def pull(self) -> PullRequest:
@@ -377,6 +401,22 @@ class Story:
         shown = [item.shown for item in self.world.checks]
         return [item for item in shown if item.head_sha == self.pull.head_sha][-1]
 
+    def shown(self) -> dict[str, object]:
+        """What stands on the pull request's page now, however often it was written."""
+        record = self.world.pull(REPO, self.number)
+        return {
+            "reviews": [(item.told.state.value, len(item.comment_ids)) for item in record.reviews],
+            "threads": [(item.path, item.line, item.resolved_by) for item in record.threads],
+            "comments": [
+                str(marker.kind) for item in record.comments for marker in markers_of(item.body)
+            ],
+            "labels": list(record.value.labels),
+            "checks": [
+                f"{item.shown.conclusion or item.shown.status}: {item.shown.title}"
+                for item in self.world.checks
+            ],
+        }
+
     @property
     def bodies(self) -> list[str]:
         """The bodies of our reviews."""
@@ -393,6 +433,12 @@ class Story:
 
     async def runs(self) -> list[ReviewRun]:
         return await self.rows(ReviewRun)
+
+    async def reviewer_runs(self) -> list[ReviewerRun]:
+        return await self.rows(ReviewerRun)
+
+    async def tasks(self) -> list[FixTask]:
+        return await self.rows(FixTask)
 
     async def last_run(self) -> ReviewRun:
         return (await self.runs())[-1]
