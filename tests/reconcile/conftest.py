@@ -1,0 +1,6 @@
+from __future__ import annotations
+
+from tests.handoff.fixtures import make_stage, module_store, stage, store
+from tests.store.databases import sqlite_template
+
+__all__ = ["make_stage", "module_store", "sqlite_template", "stage", "store"]
