@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlmodel import col, select
@@ -37,7 +38,7 @@ async def comments(stage: Stage, body: str, *, number: int = 1, by: str = "alice
     return comment_id
 
 
-async def merged(stage: Stage, **finding: object) -> FixTask:
+async def merged(stage: Stage, **finding: Any) -> FixTask:
     """A merged pull request whose one finding has a task, which waits for its turn."""
     stage.open()
     await stage.finds(**finding)
