@@ -6,7 +6,7 @@ There are no links to follow here: what is not a regular file in the tree does n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +20,9 @@ MAX_HITS = 200
 MAX_HIT_CHARS = 500
 MAX_FILE_BYTES = 50 * 1024 * 1024
 """A larger file is not read: nobody reviews it, and memory is for all runs of the machine."""
+
+_PORTION_BYTES = 64 * 1024 * 1024
+"""Contents held at once while only their beginnings are wanted."""
 
 GREP_OUTPUT = 4 * 1024 * 1024
 """Bytes of hits after which a search has found enough."""
@@ -63,6 +66,23 @@ class Tree:
             raise GitError(f"{path} is over {MAX_FILE_BYTES:,} bytes and is not read.")
         return await self._run("cat-file", "blob", blob)
 
+    async def heads(self, paths: Iterable[str], most: int) -> dict[str, bytes]:
+        """The first `most` bytes of these regular files, in three processes however many they are.
+
+        What is no regular file, or over MAX_FILE_BYTES, is left out.
+        """
+        wanted = frozenset(path for path in paths if is_inside(path))
+        if not wanted:
+            return {}
+        listed = await self._run("ls-tree", "-r", "-z", "--full-tree", self.commit)
+        blobs = {path: blob for path, blob in _regular_files(listed) if path in wanted}
+        heads: dict[str, bytes] = {}
+        sizes = await self._ask("--batch-check=%(objectname) %(objectsize)", blobs.values())
+        for portion in _portions(sizes):
+            out = await self._ask("--batch", portion)
+            heads |= {name: body[:most] for name, body in _bodies(out)}
+        return {path: heads[blob] for path, blob in blobs.items() if blob in heads}
+
     async def list(self, prefix: str = "") -> tuple[str, ...]:
         """The entries of a directory; names of directories end with `/`."""
         folder = prefix.strip("/")
@@ -81,9 +101,7 @@ class Tree:
     async def files(self) -> tuple[str, ...]:
         """Every regular file of the tree."""
         out = await self._run("ls-tree", "-r", "-z", "--full-tree", self.commit)
-        return tuple(
-            name for line in out.split(b"\0") if line and (name := _regular_name(line)) is not None
-        )
+        return tuple(path for path, _ in _regular_files(out))
 
     async def glob(self, pattern: str) -> tuple[str, ...]:
         """Files whose path matches: `*` within a name, `**` over directories, `?` one character."""
@@ -130,6 +148,14 @@ class Tree:
                 remote=self.remote,
                 stdin=b"\n".join(missing) + b"\n",
             )  # fmt: skip
+
+    async def _ask(self, how: str, blobs: Iterable[str]) -> bytes:
+        return await git(
+            ("cat-file", "--buffer", how),
+            cwd=self.git_dir,
+            remote=self.remote,
+            stdin="".join(f"{blob}\n" for blob in dict.fromkeys(blobs)).encode(),
+        )
 
     async def _run(self, *arguments: str) -> bytes:
         return await git(arguments, cwd=self.git_dir, remote=self.remote)
@@ -250,9 +276,39 @@ def _regular_blob(out: bytes, path: str) -> tuple[str, int] | None:
     return None
 
 
-def _regular_name(line: bytes) -> str | None:
-    head, _, name = line.partition(b"\t")
-    return name.decode("utf-8", "surrogateescape") if head.startswith(b"100") else None
+def _regular_files(out: bytes) -> Iterator[tuple[str, str]]:
+    """Path and object of each regular file in what `ls-tree -r -z` prints."""
+    for line in out.split(b"\0"):
+        head, _, name = line.partition(b"\t")
+        if head.startswith(b"100"):
+            yield name.decode("utf-8", "surrogateescape"), head.rpartition(b" ")[2].decode()
+
+
+def _portions(sizes: bytes) -> Iterator[tuple[str, ...]]:
+    """The objects of a list of names and sizes, as many at a time as fit in _PORTION_BYTES."""
+    portion: list[str] = []
+    total = 0
+    for line in sizes.splitlines():
+        name, _, size = line.decode().partition(" ")
+        if not size.isdigit() or int(size) > MAX_FILE_BYTES:
+            continue
+        if portion and total + int(size) > _PORTION_BYTES:
+            yield tuple(portion)
+            portion, total = [], 0
+        portion.append(name)
+        total += int(size)
+    if portion:
+        yield tuple(portion)
+
+
+def _bodies(out: bytes) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each object in what `cat-file --batch` prints."""
+    at = 0
+    while at < len(out):
+        end = out.index(b"\n", at)
+        name, _, size = out[at:end].split(b" ")
+        yield name.decode(), out[end + 1 : end + 1 + int(size)]
+        at = end + 2 + int(size)
 
 
 def _entries(out: bytes) -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from app.domain.diff import Diff, FileChange, FileStatus
 from app.domain.findings import Finding, Location
@@ -12,11 +14,21 @@ from app.errors import GitError
 from app.git.mirror import Repository
 from app.git.objects import Tree
 from app.policy.paths import ignored_by, withheld_by
-from app.review.filter import FileFacts, SkipReason, attributes_of, parse_attributes
+from app.review.filter import (
+    FileFacts,
+    SkipReason,
+    attributes_of,
+    generator_line,
+    parse_attributes,
+)
 
 Spot = tuple[str | None, int | None]
 
 _HEAD_BYTES = 4_096
+_EXTENSION = re.compile(r"\.[^.]+\Z")
+_KIND = re.compile(r"[._-][^._-]+\.[^.]+\Z")
+_VOUCHING = 5
+"""Siblings that are asked about a new file; all of a folder would be read for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +59,61 @@ async def open_source(repository: Repository, base: str, head: str) -> Source:
 
 async def file_facts(source: Source, policy: Policy) -> tuple[FileFacts, ...]:
     """What the filter needs of each file; attributes and old contents come from the base side."""
+    changes = source.diff.files
+    tops = [_first_lines(change) for change in changes]
+    siblings = await _siblings(source.base_tree, changes, tops)
+    before = {at: path for at, change in enumerate(changes) if (path := _base_path(change))}
+    heads = await source.base_tree.heads(
+        {*before.values(), *chain.from_iterable(siblings.values())}, _HEAD_BYTES
+    )
     attributes = parse_attributes(await source.base_tree.read(".gitattributes") or b"")
     return tuple(
-        [
-            FileFacts(
-                change=change,
-                head=_first_lines(change),
-                base_head=await _base_head(source, change),
-                attributes=attributes_of(change.path, attributes),
-                skip_reason=_by_policy(change, policy),
-            )
-            for change in source.diff.files
-        ]
+        FileFacts(
+            change=change,
+            head=top,
+            base_head=heads.get(before[at]) if at in before else None,
+            attributes=attributes_of(change.path, attributes),
+            skip_reason=_by_policy(change, policy),
+            sibling_heads=tuple(heads[path] for path in siblings.get(at, ()) if path in heads),
+        )
+        for at, (change, top) in enumerate(zip(changes, tops, strict=True))
+    )
+
+
+async def _siblings(
+    base: Tree, changes: Sequence[FileChange], tops: Sequence[bytes]
+) -> dict[int, tuple[str, ...]]:
+    """By index: base-side files beside a new file that says a generator wrote it."""
+    claiming = [
+        at
+        for at, (change, top) in enumerate(zip(changes, tops, strict=True))
+        if change.status is FileStatus.ADDED and generator_line(top) is not None
+    ]
+    if not claiming:
+        return {}
+    wanted = {ending for at in claiming for ending in _endings(changes[at].path)}
+    alike: dict[str, list[str]] = {ending: [] for ending in wanted}
+    for path in await base.files():
+        for ending in _endings(path):
+            if ending in alike:
+                alike[ending].append(path)
+    return {at: _nearest(changes[at].path, alike) for at in claiming}
+
+
+def _nearest(path: str, alike: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """The few files of a folder that the generator of `path` most likely wrote too."""
+    found = chain.from_iterable(alike[ending] for ending in _endings(path))
+    return tuple(islice(dict.fromkeys(found), _VOUCHING))
+
+
+def _endings(path: str) -> tuple[str, str]:
+    """A path without what tells it from its kin: first as `dir/_pb2.py`, then as `dir/.py`."""
+    folder, _, name = path.rpartition("/")
+    extension = _EXTENSION.search(name)
+    kind = _KIND.search(name) or extension
+    return (
+        f"{folder}/{kind[0] if kind else name}",
+        f"{folder}/{extension[0] if extension else name}",
     )
 
 
@@ -71,11 +126,10 @@ def _first_lines(change: FileChange) -> bytes:
     return b"\n".join(lines)[:_HEAD_BYTES]
 
 
-async def _base_head(source: Source, change: FileChange) -> bytes | None:
+def _base_path(change: FileChange) -> str | None:
     if change.status is FileStatus.ADDED or change.binary or change.submodule:
         return None
-    content = await source.base_tree.read(change.old_path or change.path)
-    return content[:_HEAD_BYTES] if content is not None else None
+    return change.old_path or change.path
 
 
 def _by_policy(change: FileChange, policy: Policy) -> SkipReason | None:

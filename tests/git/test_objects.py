@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 import re
 import time
 from pathlib import Path
@@ -102,6 +103,42 @@ async def test_a_file_too_large_is_refused(tree: Tree, monkeypatch: pytest.Monke
     monkeypatch.setattr(objects, "MAX_FILE_BYTES", 10)
     with pytest.raises(GitError, match="is not read"):
         await tree.read("a.py")
+
+
+async def test_beginnings_are_those_of_the_files_read_one_by_one(tree: Tree) -> None:
+    """Many files in one go give what each gives alone; what is no file gives nothing."""
+    names = [os.fsdecode(name) for name in FILES]
+    heads = await tree.heads([*names, "src", "none.py", "../a.py", "", "half\ud800"], 9)
+    alone = {name: await tree.read(name) for name in names}
+    assert heads == {name: content[:9] for name, content in alone.items() if content is not None}
+    assert len(heads) == len(FILES) - 4
+
+
+@pytest.mark.parametrize("portion", [1, 20, 100, 10**6])
+async def test_beginnings_are_read_in_portions(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, portion: int
+) -> None:
+    """How much is held at once changes nothing; a file over the limit of all is left out."""
+    monkeypatch.setattr(objects, "_PORTION_BYTES", portion)
+    monkeypatch.setattr(objects, "MAX_FILE_BYTES", 20)
+    heads = await tree.heads(["a.py", "src/b.py", "run.sh", "late-nul", "-option"], 100)
+    assert heads == {name: await tree.read(name) for name in ("a.py", "run.sh", "-option")}
+
+
+async def test_two_files_of_one_content_both_have_it(tmp_path: Path) -> None:
+    """Git keeps equal contents once."""
+    repo = BareRepo.create(tmp_path / "repo.git")
+    tree = repo.repository.tree(repo.commit({b"a": b"same", b"b": b"same", b"empty": b""}))
+    assert await tree.heads(["a", "b", "empty"], 10) == {"a": b"same", "b": b"same", "empty": b""}
+
+
+async def test_beginnings_in_a_partial_copy_are_fetched(tmp_path: Path) -> None:
+    """A mirror that lacks the contents gets them."""
+    origin = BareRepo.create(tmp_path / "origin.git")
+    commit = origin.commit({b"a": b"one", b"b": b"two"})
+    mirrors = Mirrors(tmp_path / "mirrors")
+    mirror = await mirrors.ready(1, Remote(origin.url), branches=["main"])
+    assert await mirror.tree(commit).heads(["a", "b"], 2) == {"a": b"on", "b": b"tw"}
 
 
 @pytest.mark.parametrize(
