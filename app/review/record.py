@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -87,7 +88,8 @@ async def open_run(job: JobContext, facts: ReviewFacts, now: datetime) -> int:
         session.add(run)
         await session.flush()
         live = facts.policy.policy.mode is Mode.LIVE
-        await job.record_in(session, "run", {"id": run.id, "live": live})
+        begun = {"id": run.id, "live": live, "head": run.head_sha, "base": run.base_sha}
+        await job.record_in(session, "run", begun)
         return run.id
 
 
@@ -104,7 +106,9 @@ async def charge(job: JobContext, run_id: int, now: datetime) -> None:
         if run.fix_task_id is not None:
             task = await session.get_one(FixTask, run.fix_task_id, with_for_update=True)
             task.rounds_started += 1
-            task.state, task.updated_at = FixTaskState.REVIEWING, now
+            # A task that has ended stays ended: a look at its pull request brings nothing back.
+            if task.state.is_live:
+                task.state, task.updated_at = FixTaskState.REVIEWING, now
             run.round_number = task.rounds_started
         else:
             run.round_number = 1 + len(await charged_runs(session, run.pull_request_id))
@@ -304,9 +308,14 @@ async def _note(
 async def follow(
     session: AsyncSession, job: JobContext, run: ReviewRun, following: NextDecision, now: datetime
 ) -> None:
-    """Move the task on. A decision to give another turn is what the turn's job is made from."""
+    """Move the task on. A decision to give another turn is what the turn's job is made from.
+
+    A task that has ended stays as it ended, whatever this round says of its pull request.
+    """
     assert run.fix_task_id is not None
     task = await session.get_one(FixTask, run.fix_task_id, with_for_update=True)
+    if not task.state.is_live:
+        return
     match following.outcome:
         case NextOutcome.APPROVE:
             task.state, task.state_reason = FixTaskState.APPROVED, str(following.reason)
@@ -334,12 +343,25 @@ async def follow(
     task.updated_at = now
 
 
+async def review_anew(job: JobContext, facts: ReviewFacts) -> None:
+    """Queue a review of the present head, unless one is queued already."""
+    place = f"{facts.repo.repository_id}:{facts.pull_request.number}"
+    async with job.store.write() as session:
+        key = f"review:{place}:{facts.pull_request.head_sha}:anew"
+        await enqueue(session, _request(job, key, dict(job.payload)), now=job.clock.now())
+    job.notify()
+
+
 def _again(job: JobContext, run: ReviewRun) -> JobRequest:
     """Another look at the same head, since the last one did not see all of it."""
+    return _request(job, f"again:{run.id}", {**job.payload, "causes": []})
+
+
+def _request(job: JobContext, key: str, payload: dict[str, Any]) -> JobRequest:
     return JobRequest(
         kind=JobKind.REVIEW_PULL_REQUEST,
-        key=f"again:{run.id}",
-        payload={**job.payload, "causes": []},
+        key=key,
+        payload=payload,
         subject=job.claim.subject,
         lane=job.claim.subject,
         installation_id=job.claim.installation_id,
