@@ -223,14 +223,25 @@ def _environment(remote: Remote | None, more: Mapping[str, str]) -> dict[str, st
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_ALLOW_PROTOCOL": "http:https:file",
-        **{
-            name: value
-            for name in ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE", "GIT_SSL_CAINFO")
-            if (value := os.environ.get(name))
-        },
+        **_network(),
         **(remote.environment() if remote else {}),
         **more,
     }
+
+
+def _network() -> dict[str, str]:
+    """The proxies and certificates of our own environment, by the names that git listens to.
+
+    It goes the same way as our requests to the API: libcurl knows `http_proxy` in lower case only
+    and does not read `SSL_CERT_FILE`.
+    """
+    found = {
+        name: os.environ.get(name) or os.environ.get(name.upper())
+        for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+    }
+    found["GIT_SSL_CAINFO"] = os.environ.get("GIT_SSL_CAINFO") or os.environ.get("SSL_CERT_FILE")
+    found["GIT_SSL_CAPATH"] = os.environ.get("GIT_SSL_CAPATH") or os.environ.get("SSL_CERT_DIR")
+    return {name: value for name, value in found.items() if value}
 
 
 def checked_sha(text: str) -> str:

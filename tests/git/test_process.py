@@ -49,6 +49,44 @@ async def test_a_token_is_where_only_git_reads_it(fake_git: Path, tmp_path: Path
     assert "[redacted], or https://x-access-token:[redacted]@h/x" in str(failure.value)
 
 
+NETWORK = (
+    "http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
+    "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ours", "gits"),
+    [
+        pytest.param({}, {}, id="none"),
+        pytest.param({"HTTP_PROXY": "http://p:1"}, {"http_proxy": "http://p:1"}, id="upper-case"),
+        pytest.param({"https_proxy": "http://p:1"}, {"https_proxy": "http://p:1"}, id="lower-case"),
+        pytest.param({"NO_PROXY": "a", "no_proxy": "b"}, {"no_proxy": "b"}, id="both"),
+        pytest.param({"SSL_CERT_FILE": "/ca.pem"}, {"GIT_SSL_CAINFO": "/ca.pem"}, id="private-ca"),
+        pytest.param(
+            {"SSL_CERT_FILE": "/ca.pem", "GIT_SSL_CAINFO": "/git.pem"},
+            {"GIT_SSL_CAINFO": "/git.pem"}, id="own-ca-of-git",
+        ),
+    ],
+)  # fmt: skip
+async def test_git_goes_the_way_of_our_own_requests(
+    fake_git: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ours: dict[str, str],
+    gits: dict[str, str],
+) -> None:
+    """Proxies and certificates of our environment reach git by the names that it listens to."""
+    for name in NETWORK:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in ours.items():
+        monkeypatch.setenv(name, value)
+    fake_git.write_text("#!/bin/sh\nenv\n")
+    lines = (await git(("fetch",), cwd=tmp_path)).decode().splitlines()
+    seen = dict(line.split("=", 1) for line in lines)
+    assert {name: value for name, value in seen.items() if name in NETWORK} == gits
+
+
 @pytest.mark.parametrize(
     "url",
     [
