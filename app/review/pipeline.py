@@ -53,7 +53,6 @@ from app.review.record import (
     finding_comments,
     keep_check,
     open_run,
-    review_anew,
     store_round,
 )
 from app.review.render import (
@@ -130,11 +129,6 @@ async def _decided(
         return
     resumed = job.has("run")
     run_id = await open_run(job, gathered.facts, job.clock.now())
-    if resumed and not _same_change(job, gathered.facts):
-        # What was read belongs to another head; whoever pushed this one may not have been heard.
-        await end_run(job, gathered.facts, RunState.CANCELLED, "superseded", OVERTAKEN)
-        await review_anew(job, gathered.facts)
-        return
     if resumed and await _overtaken(forge, gathered.facts):
         await end_run(job, gathered.facts, RunState.CANCELLED, "superseded", OVERTAKEN)
         return
@@ -292,13 +286,6 @@ async def _judged(
         prompt_versions=conducted.prompt_versions,
         outcomes=conducted.outcomes,
     )
-
-
-def _same_change(job: JobContext, facts: ReviewFacts) -> bool:
-    """Whether this try looks at the head and base that the run began with."""
-    begun = job.recorded("run")
-    pull = facts.pull_request
-    return (begun["head"], begun["base"]) == (pull.head_sha, pull.base_sha)
 
 
 async def _overtaken(forge: Forge, facts: ReviewFacts) -> bool:

@@ -105,8 +105,7 @@ async def _stored(job: JobContext, facts: ReviewFacts, run_id: int) -> _Stored:
                 ),
             ),
             earlier=[item for item in rounds if item.id < run.id],
-            overtaken=run.head_sha != facts.pull_request.head_sha
-            or any(item.id > run.id for item in rounds),
+            overtaken=any(item.id > run.id for item in rounds),
         )
 
 

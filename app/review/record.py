@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -88,8 +87,7 @@ async def open_run(job: JobContext, facts: ReviewFacts, now: datetime) -> int:
         session.add(run)
         await session.flush()
         live = facts.policy.policy.mode is Mode.LIVE
-        begun = {"id": run.id, "live": live, "head": run.head_sha, "base": run.base_sha}
-        await job.record_in(session, "run", begun)
+        await job.record_in(session, "run", {"id": run.id, "live": live})
         return run.id
 
 
@@ -343,25 +341,12 @@ async def follow(
     task.updated_at = now
 
 
-async def review_anew(job: JobContext, facts: ReviewFacts) -> None:
-    """Queue a review of the present head, unless one is queued already."""
-    place = f"{facts.repo.repository_id}:{facts.pull_request.number}"
-    async with job.store.write() as session:
-        key = f"review:{place}:{facts.pull_request.head_sha}:anew"
-        await enqueue(session, _request(job, key, dict(job.payload)), now=job.clock.now())
-    job.notify()
-
-
 def _again(job: JobContext, run: ReviewRun) -> JobRequest:
     """Another look at the same head, since the last one did not see all of it."""
-    return _request(job, f"again:{run.id}", {**job.payload, "causes": []})
-
-
-def _request(job: JobContext, key: str, payload: dict[str, Any]) -> JobRequest:
     return JobRequest(
         kind=JobKind.REVIEW_PULL_REQUEST,
-        key=key,
-        payload=payload,
+        key=f"again:{run.id}",
+        payload={**job.payload, "causes": []},
         subject=job.claim.subject,
         lane=job.claim.subject,
         installation_id=job.claim.installation_id,

@@ -209,6 +209,16 @@ async def test_an_approved_fix_is_not_escalated_by_a_question(story: Story) -> N
     assert (await task_of(story)).state is TaskState.APPROVED
 
 
+@pytest.mark.parametrize("state", [TaskState.DECLINED, TaskState.FAILED, TaskState.CLOSED])
+async def test_a_look_at_an_ended_task_brings_nothing_back(story: Story, state: TaskState) -> None:
+    """The fix pull request of an ended task is reviewed on demand; the task and its files stay
+    free, and no turn follows."""
+    await open_fix(story, C, tree=TRIED, state=state)
+    await story.review(PERSON, trigger=Trigger.COMMAND)
+    assert (await story.last_run()).verdict is Verdict.CHANGES_REQUESTED
+    assert ((await task_of(story)).state, await turns(story)) == (state, [])
+
+
 async def past_round(story: Story, verdict: Verdict, blocking: list[int]) -> None:
     """A round of an earlier day, as the ledger holds it."""
     row = await story.row()
