@@ -64,7 +64,9 @@ VENDORED_FOLDERS = frozenset(
     }
 )
 _MIGRATION = re.compile(
-    r"(?:^|/)(?:migrations?|migrate|alembic/versions|flyway|liquibase|db/changelog)/", re.IGNORECASE
+    r"(?:^|/)(?:migrations?|migrate|alembic/versions|flyway|liquibase|db/changelog)/"
+    r"|(?:^|/)(?:[vu]\d[\w.]*|r)__[^/]*\.sql$",  # as Flyway names them, in any folder
+    re.IGNORECASE,
 )
 _MINIFIED = (".min.js", ".min.css", ".min.mjs", ".bundle.js", ".bundle.css")
 _HEAD_BYTES = 4_096
@@ -277,13 +279,25 @@ AttributeRule = tuple[str, frozenset[str], frozenset[str]]
 """A pattern with the attributes it sets and those it unsets."""
 
 
-def attributes_of(path: str, rules: Sequence[AttributeRule]) -> frozenset[str]:
-    """The attributes set for a path; the last rule that matches wins."""
-    active: set[str] = set()
-    for pattern, given, taken in rules:
-        if glob_matcher(pattern)(path):
-            active = (active | given) - taken
-    return frozenset(active)
+def attributes_of(path: str, rules: Mapping[str, Sequence[AttributeRule]]) -> frozenset[str]:
+    """The attributes set for a path by the rules of each folder ("" is the top).
+
+    As in git a folder's rules are about paths below it and outrank those of the folders above;
+    within one folder the last rule that matches wins.
+    """
+    active: frozenset[str] = frozenset()
+    for folder in folders_of(path):
+        below = path[len(folder) + 1 :] if folder else path
+        for pattern, given, taken in rules.get(folder, ()):
+            if glob_matcher(pattern)(below):
+                active = (active | given) - taken
+    return active
+
+
+def folders_of(path: str) -> tuple[str, ...]:
+    """The folders a path lies in, from the top ("") down."""
+    parts = path.split("/")
+    return tuple("/".join(parts[:depth]) for depth in range(len(parts)))
 
 
 def parse_attributes(text: bytes) -> tuple[AttributeRule, ...]:

@@ -15,9 +15,11 @@ from app.git.mirror import Repository
 from app.git.objects import Tree
 from app.policy.paths import ignored_by, withheld_by
 from app.review.filter import (
+    AttributeRule,
     FileFacts,
     SkipReason,
     attributes_of,
+    folders_of,
     generator_line,
     parse_attributes,
 )
@@ -25,6 +27,7 @@ from app.review.filter import (
 Spot = tuple[str | None, int | None]
 
 _HEAD_BYTES = 4_096
+_ATTRIBUTES_BYTES = 1 << 20
 _EXTENSION = re.compile(r"\.[^.]+\Z")
 _KIND = re.compile(r"[._-][^._-]+\.[^.]+\Z")
 _VOUCHING = 5
@@ -66,7 +69,7 @@ async def file_facts(source: Source, policy: Policy) -> tuple[FileFacts, ...]:
     heads = await source.base_tree.heads(
         {*before.values(), *chain.from_iterable(siblings.values())}, _HEAD_BYTES
     )
-    attributes = parse_attributes(await source.base_tree.read(".gitattributes") or b"")
+    attributes = await _attribute_rules(source.base_tree, changes)
     return tuple(
         FileFacts(
             change=change,
@@ -78,6 +81,16 @@ async def file_facts(source: Source, policy: Policy) -> tuple[FileFacts, ...]:
         )
         for at, (change, top) in enumerate(zip(changes, tops, strict=True))
     )
+
+
+async def _attribute_rules(
+    base: Tree, changes: Iterable[FileChange]
+) -> dict[str, tuple[AttributeRule, ...]]:
+    """The base side's rules about the changed files, by the folder they stand in."""
+    folders = {folder for change in changes for folder in folders_of(change.path)}
+    names = {f"{folder}/.gitattributes".lstrip("/"): folder for folder in folders}
+    files = await base.heads(names, _ATTRIBUTES_BYTES)
+    return {names[name]: parse_attributes(text) for name, text in files.items()}
 
 
 async def _siblings(

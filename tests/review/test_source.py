@@ -70,6 +70,22 @@ async def test_new_files_do_not_vouch_for_each_other(tmp_path: Path) -> None:
     assert {path: skip_reason(item) for path, item in found.items()} == dict.fromkeys(head)
 
 
+async def test_attributes_are_the_bases_at_every_depth(tmp_path: Path) -> None:
+    """A folder's own rules outrank those above; what the change says of attributes counts not."""
+    base: Files = {
+        ".gitattributes": b"*.py linguist-generated\n",
+        "api/.gitattributes": b"hand.py -linguist-generated\n",
+        "api/a.py": BODY,
+        "api/hand.py": BODY,
+        "web/b.ts": BODY,
+    }
+    head: Files = dict.fromkeys(("api/a.py", "api/hand.py", "web/b.ts"), BODY + b"end\n")
+    head["web/.gitattributes"] = b"* linguist-generated\n"
+    found = await facts(tmp_path, base, head)
+    generated = {path for path, item in found.items() if "linguist-generated" in item.attributes}
+    assert generated == {"api/a.py"}
+
+
 async def test_beginnings_are_of_the_right_side(tmp_path: Path) -> None:
     """Before: the base's file by its old name. After: what the diff shows of the top."""
     base: Files = {"old.py": b"top\n" + BODY, "gone.py": b"gone\n", "edit.py": BODY, "bin": b"\0"}
