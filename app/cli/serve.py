@@ -25,7 +25,6 @@ from app.main import LifespanHook, Services, create_app
 from app.settings import Settings, load_settings
 from app.store.migrate import is_current, upgrade
 from app.store.session import Store, open_store
-from app.worker import work
 
 BACKLOG = 2048
 MOST_CONNECTIONS = 1000
@@ -162,6 +161,8 @@ class _Beside:
 
     @asynccontextmanager
     async def running(self, services: Services) -> AsyncIterator[None]:
+        from app.worker import work
+
         working = asyncio.create_task(work(services, self._wakeups), name="mergeward-worker")
         working.add_done_callback(self._ended)
         try:
