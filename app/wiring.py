@@ -17,6 +17,7 @@ from app.commands.check_actions import handle_check_action
 from app.commands.flow import handle_comment
 from app.commands.services import CommandServices
 from app.domain.jobs import AppRole, JobKind
+from app.errors import ConfigurationError
 from app.fixer.flow import report_failure as report_turn
 from app.fixer.flow import run_fix_task
 from app.fixer.services import FixerServices
@@ -98,19 +99,29 @@ def _table(settings: Settings, parts: Parts, runtime: Runtime) -> Table:
         JobKind.HANDLE_CHECK_ACTION: partial(handle_check_action, services=commands),
         JobKind.SYNC_INSTALLATION: partial(sync_installation, services=reconcile),
     }
-    after_failure: dict[JobKind, AfterFailure] = {JobKind.REVIEW_PULL_REQUEST: tell_review}
-    if open_fixer is not None:
-        fixer = FixerServices(
-            open_forge=open_fixer,
-            open_reviewer=open_forge,
-            mirrors=mirrors,
-            runtime=runtime,
-            routing=routing_of(settings),
-            work=settings.data_dir / "work",
-        )
-        stories[JobKind.RUN_FIX_TASK] = partial(run_fix_task, services=fixer)
-        after_failure[JobKind.RUN_FIX_TASK] = partial(report_turn, services=fixer)
+    fixer = FixerServices(
+        open_forge=open_fixer or open_forge,
+        open_reviewer=open_forge,
+        mirrors=mirrors,
+        runtime=runtime,
+        routing=routing_of(settings),
+        work=settings.data_dir / "work",
+    )
+    stories[JobKind.RUN_FIX_TASK] = (
+        partial(run_fix_task, services=fixer) if open_fixer is not None else _nobody_fixes
+    )
+    after_failure: dict[JobKind, AfterFailure] = {
+        JobKind.REVIEW_PULL_REQUEST: tell_review,
+        JobKind.RUN_FIX_TASK: partial(report_turn, services=fixer),
+    }
     return Table(stories, after_failure)
+
+
+async def _nobody_fixes(job: JobContext) -> None:
+    """Without a fixer App a task fails at once and says so, instead of waiting for ever."""
+    raise ConfigurationError(
+        "No fixer App is configured: set MERGEWARD_FIXER_APP_ID, its slug and its private key."
+    )
 
 
 def _opener(settings: Settings, role: AppRole, parts: Parts) -> OpenForge:

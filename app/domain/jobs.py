@@ -23,7 +23,6 @@ class JobKind(StrEnum):
     HANDLE_COMMENT = "handle_comment"
     HANDLE_CHECK_ACTION = "handle_check_action"
     SYNC_INSTALLATION = "sync_installation"
-    SWEEP = "sweep"
 
 
 class JobState(StrEnum):

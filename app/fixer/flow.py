@@ -8,7 +8,7 @@ from app.domain.effects import NEEDS_HUMAN, AddLabel, Comment, Effect, OpenPullR
 from app.domain.markers import Marker, MarkerKind
 from app.domain.policy import Mode, Policy
 from app.domain.tasks import FixTaskState
-from app.errors import ForgeError
+from app.errors import ConfigurationError, ForgeError
 from app.fixer.agent import FixAnswer, FixSession
 from app.fixer.attempt import Ended, attempt
 from app.fixer.branches import Lost, before_push, before_turn
@@ -78,10 +78,17 @@ async def report_failure(job: JobContext, error: BaseException, services: FixerS
     facts = await gather(job)
     if job.has("ended") or not is_due(facts):
         return
-    kind = "forge" if isinstance(error, ForgeError) else type(error).__name__
-    ended = Ended(FixTaskState.FAILED, f"turn_failed_{kind}")
+    ended = Ended(FixTaskState.FAILED, _failure(error))
     await end_turn(job, facts, ended, _words(facts, ended))
     await _tell(job, services)
+
+
+def _failure(error: BaseException) -> str:
+    """The reason of a turn that failed for good."""
+    if isinstance(error, ConfigurationError):
+        return "not_configured"
+    kind = "forge" if isinstance(error, ForgeError) else type(error).__name__
+    return f"turn_failed_{kind}"
 
 
 async def _begun(job: JobContext, facts: TurnFacts, place: Place) -> TurnFacts | None:

@@ -82,6 +82,7 @@ _ENDED = {
     "base_gone": "The branch that this was merged into is no longer there.",
     "branch_taken": "There is a branch of the fix's name that is not the fixer's.",
     "branch_deleted": "Somebody deleted the branch of this fix, so it goes no further.",
+    "not_configured": "No fixer App is set up here, so nobody can propose a fix.",
     "nothing_left": "What was to be fixed is no longer there, so nothing is proposed.",
 }
 

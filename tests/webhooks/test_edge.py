@@ -351,7 +351,7 @@ async def test_a_job_that_cannot_be_queued_leaves_no_delivery(edge: Edge) -> Non
         event=None,
         received_at=NOW,
     )
-    request = JobRequest(kind=JobKind.SWEEP, key="k", payload={"not": object()})
+    request = JobRequest(kind=JobKind.SYNC_INSTALLATION, key="k", payload={"not": object()})
 
     async def fail() -> None:
         async with edge.store.write() as session:
