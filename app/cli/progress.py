@@ -91,7 +91,11 @@ class Progress:
         finished = sum(1 for agent in self.reviewers if agent.value in self._done)
         at_work = ", ".join(f"{key} ({what})" for key, what in sorted(self._running.items()))
         head = f"{self.tier} review: {finished} of {len(self.reviewers)} reviewers done"
-        return escape(f"{head}; {at_work or 'getting ready'}")
+        return escape(f"{head}; {at_work or self._idle()}")
+
+    def _idle(self) -> str:
+        """What goes on before the first session and after the last."""
+        return "finishing" if self._done else "loading the model libraries"
 
     def _refresh(self) -> None:
         if self._status is not None:
@@ -112,7 +116,7 @@ class Progress:
                 self._say(f"still at it ({self._names()})")
 
     def _names(self) -> str:
-        return ", ".join(sorted(self._running)) or "loading"
+        return ", ".join(sorted(self._running)) or self._idle()
 
 
 def opening(tier: str, files: int, reviewers: Sequence[AgentName]) -> str:
