@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 from sqlmodel import col, select
 
+from app.commands.flow import handle_comment
 from app.domain.effects import Comment, React, Reaction
 from app.domain.jobs import Cause, JobKind, JobState
 from app.domain.markers import Marker, MarkerKind
@@ -19,8 +21,11 @@ from app.errors import ForgeForbidden, ForgeUnavailable
 from app.jobs.requests import PRIORITY_PERSON
 from app.store.tables import FindingRow, FixTask, Job, Lineage
 from loop_guards import FindingStatus, Severity
-from tests.handoff.fixtures import MakeStage
+from tests.fixer.crashes import Died, MortalStore, carry_out
+from tests.handoff.fixtures import MakeStage, in_module_loop
 from tests.handoff.stage import FILE, Stage, account
+
+pytestmark = in_module_loop
 
 REVIEW, COMMENT, TURN = (
     JobKind.REVIEW_PULL_REQUEST,
@@ -446,3 +451,18 @@ async def test_every_order_is_one_row(stage: Stage) -> None:
         jobs = (await session.exec(select(Job).where(col(Job.kind) == COMMENT))).all()
     assert {job.state for job in jobs} == {JobState.DONE}
     assert isinstance((await stage.findings())[0], FindingRow)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before-commit", "after-commit"])
+@pytest.mark.parametrize("at", [1, 2])
+async def test_a_death_at_any_write_answers_once(stage: Stage, at: int, late: bool) -> None:
+    """One order and one reply, wherever the worker dies."""
+    stage.open()
+    await stage.finds()
+    comment = stage.world.comment(stage.repo, 1, account("alice"), "/mergeward fix F1")
+    await stage.queue(stage.comment_request(comment, "/mergeward fix F1", 1, "alice"))
+    story = partial(handle_comment, services=stage.commands)
+    with pytest.raises(Died):
+        await carry_out(stage, story, MortalStore(stage.store, at, late=late))
+    await stage.run()
+    assert (len(await stage.orders()), len(stage.comments())) == (1, 1)
