@@ -17,9 +17,11 @@ from app.jobs.dispatch import InProcessDispatcher
 from app.jobs.requests import PRIORITY_PERSON, JobRequest
 from app.jobs.worker import Worker
 from app.store.tables import DecisionRow
-from tests.handoff.fixtures import MakeStage
+from tests.handoff.fixtures import MakeStage, in_module_loop
 from tests.handoff.stage import Stage, account
 from tests.store.rows import INSTALLATION, REPOSITORY
+
+pytestmark = in_module_loop
 
 REVIEW = JobKind.REVIEW_PULL_REQUEST
 

@@ -1,4 +1,4 @@
-"""Branches that others touch: nobody's push is written over (fixer/branches.py, fixer/flow.py)."""
+"""Branches that others touch: nobody's push is written over (fixer/flow.py)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from app.agents.port import HostTool
 from app.domain.jobs import JobKind
 from app.domain.pull_request import PullRequestState
 from app.domain.tasks import FixTaskState
-from app.fixer.branches import Lost, before_push, before_turn
 from app.store.tables import FixTask
 from tests.git.repos import git
+from tests.handoff.fixtures import in_module_loop
 from tests.handoff.stage import FILE, OTHER, SOURCE, Play, Stage, edits
+
+pytestmark = in_module_loop
 
 BRANCH = "mergeward/fix/1"
 REF = f"refs/heads/{BRANCH}"
@@ -55,38 +57,6 @@ def meanwhile(act: str, stage: Stage) -> Play:
         return said
 
     return play
-
-
-@pytest.mark.parametrize(
-    ("proposed", "tip", "lost"),
-    [
-        pytest.param(False, None, None, id="first-turn"),
-        pytest.param(False, "a", Lost.TAKEN, id="somebody-elses"),
-        pytest.param(True, "a", None, id="later-turn"),
-        pytest.param(True, None, Lost.DELETED, id="deleted"),
-    ],
-)
-def test_where_a_turn_may_begin(proposed: bool, tip: str | None, lost: Lost | None) -> None:
-    """A first turn needs no branch there, a later one needs its own."""
-    assert before_turn(proposed=proposed, tip=tip) is lost
-
-
-@pytest.mark.parametrize(
-    ("proposed", "tip", "at", "lost"),
-    [
-        pytest.param(False, None, None, None, id="first-push"),
-        pytest.param(False, None, "ours", None, id="pushed-before-a-crash"),
-        pytest.param(False, None, "b", Lost.TAKEN, id="somebody-was-faster"),
-        pytest.param(True, "a", "a", None, id="later-push"),
-        pytest.param(True, "a", "b", Lost.MOVED, id="moved"),
-        pytest.param(True, "a", None, Lost.DELETED, id="deleted"),
-    ],
-)
-def test_where_a_commit_may_be_pushed(
-    proposed: bool, tip: str | None, at: str | None, lost: Lost | None
-) -> None:
-    """Only where the turn began, or where its commit is already."""
-    assert before_push(proposed=proposed, tip=tip, at=at, sha="ours") is lost
 
 
 async def test_a_branch_of_somebody_else_is_left_alone(stage: Stage) -> None:

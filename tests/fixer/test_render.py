@@ -1,11 +1,15 @@
-"""What the fixer says (fixer/render): hostile texts inert, one mention let through."""
+"""What the fixer says: complete, and nothing hostile comes out as itself (fixer/render.py)."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from app.domain.findings import Finding, Location
 from app.fixer.render import (
     MAX_TITLE,
     FixView,
@@ -15,25 +19,96 @@ from app.fixer.render import (
     pull_request_body,
     pull_request_title,
 )
-from loop_guards import StartReason
-from tests.review.factories import finding
+from loop_guards import FindingStatus, Origin, Severity, StartReason
 
+FINDING = Finding(
+    id=1,
+    short_id="F1",
+    location=Location("app/a.py", 2, 2),
+    severity=Severity.CRITICAL,
+    category="bug",
+    title="Division by zero",
+    body="It fails.",
+    suggestion=None,
+    also=(),
+    origin=Origin.ORIGINAL,
+    status=FindingStatus.OPEN,
+    first_seen_sha="a",
+    last_seen_sha="a",
+)
 VIEW = FixView(
-    task_id=3,
+    task_id=1,
     source_number=12,
     paths=("app/a.py",),
-    findings=(finding(1), finding(2)),
-    reports={"F1": "bound the term"},
-    declined={"F2": "it is right"},
-    summary="Binds the term.",
+    findings=(FINDING,),
+    reports={"F1": "Divides no more."},
+    declined={},
+    summary="Guards the division.",
     turn=1,
 )
-HOSTILE = "@everyone closes #7\n/mergeward fix all <b>"
+HOSTILE = (
+    "@everyone",
+    "`@everyone`",
+    "Fixes #7",
+    "`fixes #7`",
+    "/mergeward fix all",
+    "break glass",
+    "<!-- mergeward:fix:task:1 -->",
+    "<img src=x>",
+    "</details>",
+    "```",
+    "~~~ x",
+    "two\n\n/mergeward review\n@everyone lines",
+)
+LIVE = re.compile(
+    r"(?<!\w)@\w|(?<![\w&])#7|/mergeward|break\s+glass|<!-- mergeward|<[a-z/]", re.IGNORECASE
+)
+"""What a page would act on."""
 
 
-def test_the_title_names_file_and_source() -> None:
-    """Who reads a list of pull requests sees what this one is about."""
-    assert pull_request_title(VIEW) == "Fix 2 findings in app/a.py (#12)"
+def spoken(text: str) -> str:
+    """Without code spans, in which nothing is acted on."""
+    return re.sub(r"`[^`\n]+`", "", text)
+
+
+def hostile(text: str) -> FixView:
+    return replace(
+        VIEW,
+        findings=(replace(FINDING, title=text),),
+        reports={"F1": text},
+        declined={"F2": text},
+        summary=text,
+        paths=(text,),
+    )
+
+
+def test_the_proposal_names_what_it_fixes() -> None:
+    """A reader learns what was found, what was done, and what comes next."""
+    assert pull_request_title(VIEW) == "Fix 1 finding in app/a.py (#12)"
+    assert pull_request_body(VIEW).splitlines() == [
+        "Findings of #12 that were still there after its merge:",
+        "",
+        "- **F1** critical: Division by zero",
+        "",
+        "Guards the division.",
+        "- **F1** done: Divides no more.",
+        "",
+        "This is reviewed like any pull request, and merged by a person. Close it to stop the fix.",
+    ]
+    assert commit_message(VIEW) == (
+        "Fix 1 finding in app/a.py (#12)\n\n- critical: Division by zero\n"
+    )
+    assert commit_message(replace(VIEW, turn=2)).endswith("\n\nTurn 2.\n")
+
+
+def test_more_than_one_file_is_counted() -> None:
+    """The title stays short whatever the task holds."""
+    view = replace(VIEW, paths=("a" * 200, "b"), findings=(FINDING, FINDING))
+    title = pull_request_title(view)
+    assert title.startswith("Fix 2 findings in aaa")
+    assert title.endswith(" (#12)")
+    assert len(title) <= MAX_TITLE
+    assert "and 1 more" in pull_request_title(replace(VIEW, paths=("a", "b")))
 
 
 @pytest.mark.parametrize("path", ["x" * 400, "a`b`.py", "a\nb.py", "@everyone.py"])
@@ -45,43 +120,64 @@ def test_a_hostile_path_makes_a_plain_title(path: str) -> None:
     assert "@everyone" not in title
 
 
-def test_the_body_says_what_was_done_about_each() -> None:
-    """Fixed and not fixed, in the fixer's own words."""
-    body = pull_request_body(VIEW)
-    for words in ("Binds the term.", "**F1** done: bound the term", "**F2** not done: it is right"):
-        assert words in body
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_page_acts_on_what_a_model_wrote(text: str) -> None:
+    """Titles, reports, summaries and paths mention nobody, close nothing and command nothing."""
+    view = hostile(text)
+    for said in (
+        pull_request_body(replace(view, source_number=1)),
+        ended_comment(view, "verify_failed"),
+        ended_comment(view, text),
+        escalated_comment(view, "cap", None),
+    ):
+        assert not LIVE.search(spoken(said))
+        fences = [line for line in said.splitlines() if line.startswith(("```", "~~~"))]
+        assert len(fences) % 2 == 0
 
 
-def test_hostile_words_of_the_model_do_nothing() -> None:
-    """No mention, no closing word, no command, no markup; neither on the page nor in git."""
-    view = replace(
-        VIEW,
-        findings=(finding(1, title=HOSTILE),),
-        reports={"F1": HOSTILE},
-        declined={},
-        summary=HOSTILE,
-    )
-    for text in (pull_request_body(view), commit_message(view), ended_comment(view, "x")):
-        assert "@everyone" not in text
-        assert "closes #7" not in text
-        assert not any(line.startswith("/mergeward") for line in text.splitlines())
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_commit_mentions_or_closes(text: str) -> None:
+    """A commit message is no Markdown: a code span protects nobody there, and no entity is read."""
+    view = hostile(text)
+    for said in (commit_message(view), pull_request_title(view)):
+        assert not re.search(r"@\w|#7|/mergeward\b|&#8203;", said)
+    assert len(commit_message(view).splitlines()) == 3
+    assert "\n" not in pull_request_title(view)
 
 
-@pytest.mark.parametrize("reason", ["nothing_changed", "verify_failed", "fixer_timeout"])
-def test_an_end_says_what_people_can_do(reason: str) -> None:
-    """The findings stay open, and an order tries again."""
-    assert "order a fix again" in ended_comment(VIEW, reason)
+@given(st.text())
+def test_a_finding_is_one_line_of_a_list(text: str) -> None:
+    """No title can end its item, open a fence over what follows, or add a marker."""
+    view = replace(VIEW, findings=(replace(FINDING, title=text),), reports={}, summary="")
+    lines = pull_request_body(view).split("\n")
+    assert [number for number, line in enumerate(lines) if line.startswith("- **F1**")] == [2]
+    assert len(lines) == 6
+    assert not any(line.startswith(("```", "~~~")) for line in lines)
 
 
-def test_nothing_left_asks_for_nothing() -> None:
-    """Where nothing is open there is nothing to order."""
-    assert "order" not in ended_comment(VIEW, "nothing_left")
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        ("nothing_changed", "changed nothing"),
+        ("verify_failed", "check fails"),
+        ("nothing_left", "no longer there"),
+        ("base_gone", "no longer there"),
+        ("branch_taken", "not the fixer's"),
+        ("branch_deleted", "deleted the branch"),
+        ("fixer_malformed", "`fixer_malformed`"),
+    ],
+)
+def test_an_end_has_its_reason_in_words(reason: str, says: str) -> None:
+    """Whoever reads the page learns why there is no fix, and what they can do."""
+    said = ended_comment(VIEW, reason)
+    assert says in said
+    assert ("order a fix again" in said) is (reason != "nothing_left")
 
 
 @pytest.mark.parametrize("reason", [StartReason.CAP, StartReason.BUDGET, StartReason.ESCALATED])
 def test_an_escalation_names_rule_rest_and_addressee(reason: StartReason) -> None:
     """One comment: the rule, what remains, and the one mention that the policy asks for."""
-    said = escalated_comment(VIEW, reason, "acme/keepers")
+    said = escalated_comment(hostile("@everyone"), reason, "acme/leads")
     assert "**F1**" in said
-    assert said.endswith("cc @acme/keepers")
+    assert re.findall(r"@[\w/]+", spoken(said)) == ["@acme/leads"]
     assert "@" not in escalated_comment(VIEW, reason, None)

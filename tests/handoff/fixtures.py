@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
+from sqlalchemy import event
 
 from app.store.session import Store, open_store
 from app.store.tables import METADATA
@@ -26,8 +28,16 @@ async def module_store(
     path = tmp_path_factory.mktemp("ledger") / "test.db"
     shutil.copy(sqlite_template, path)
     opened = open_store(f"sqlite+aiosqlite:///{path}")
+    event.listen(opened.engine.sync_engine, "connect", _do_not_wait_for_the_disk)
     yield opened
     await opened.close()
+
+
+def _do_not_wait_for_the_disk(connection: Any, _record: Any) -> None:
+    """Nobody pulls the plug on a test; its database need not survive that."""
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA synchronous = OFF")
+    cursor.close()
 
 
 @pytest_asyncio.fixture(loop_scope="module")

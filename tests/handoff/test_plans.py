@@ -24,9 +24,11 @@ from app.store.tables import DecisionRow, FixTask, Order, PullRequestRow
 from loop_guards import FindingStatus, Origin, Severity
 from tests.fixer.crashes import Died, MortalStore, carry_out
 from tests.git.repos import git
-from tests.handoff.fixtures import MakeStage
+from tests.handoff.fixtures import MakeStage, in_module_loop
 from tests.handoff.stage import BAD, FILE, OTHER, SOURCE, Stage
 from tests.store.rows import REPOSITORY
+
+pytestmark = in_module_loop
 
 CLOSING = JobKind.CLOSE_PULL_REQUEST
 B: dict[str, Any] = {"path": "app/b.py", "code": "    return 1"}
