@@ -47,8 +47,8 @@ class BareRepo:
     def create(cls, path: Path) -> BareRepo:
         path.mkdir(parents=True)
         git("init", "--quiet", "--bare", "--initial-branch=main", ".", cwd=path)
-        for key in ("uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"):
-            git("config", key, "true", cwd=path)
+        with (path / "config").open("a") as config:
+            config.write("[uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n")
         return cls(path)
 
     @property
