@@ -295,6 +295,7 @@ def _merge_facts(
         waiting_tasks=tuple(
             WaitingTask(task.id, task.target, tuple(task.paths))
             for task in ledger.tasks_on_base
-            if task.state is TaskState.WAITING
+            # One that was proposed already and waits after a resume has its findings for good.
+            if task.state is TaskState.WAITING and task.fix_pull_request_id is None
         ),
     )

@@ -5,6 +5,7 @@ All in the caller's transaction, so that a task and the job that works on it exi
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +24,7 @@ from app.store.tables import (
     Lineage,
     Order,
     PullRequestRow,
+    Repository,
 )
 from loop_guards import FindingStatus, TaskPlan
 
@@ -49,20 +51,22 @@ async def create_task(
     """
     if plan.joins is not None:
         waiting = await session.get_one(FixTask, plan.joins, with_for_update=True)
-        if waiting.state is FixTaskState.WAITING:
+        if waiting.state is FixTaskState.WAITING and waiting.fix_pull_request_id is None:
             waiting.paths = sorted({*waiting.paths, *plan.paths})
             await _cover(session, waiting, plan, now)
             await session.flush()
             return waiting
-    known = await session.exec(select(FixTask).where(FixTask.key == plan.key))
+    key = _key(plan.key)
+    known = await session.exec(select(FixTask).where(FixTask.key == key))
     if known.one_or_none() is not None:
         return None
     repository_id = context.source.repository_id
+    await _alone(session, repository_id)
     waits = plan.waiting or bool(
         await lease_holders(session, repository_id, context.base_ref, plan.paths)
     )
     task = FixTask(
-        key=plan.key,
+        key=key,
         lineage_id=context.lineage.id,
         repository_id=repository_id,
         source_pull_request_id=context.source.id,
@@ -83,6 +87,22 @@ async def create_task(
     await _cover(session, task, plan, now)
     await session.flush()
     return task
+
+
+_KEY_CHARS = 500
+
+
+def _key(key: str) -> str:
+    """The key as it is stored: a path can be longer than what a database can index."""
+    if len(key) <= _KEY_CHARS:
+        return key
+    digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
+    return f"{key[: _KEY_CHARS - len(digest) - 1]}:{digest}"
+
+
+async def _alone(session: AsyncSession, repository_id: int) -> None:
+    """Leases of one repository are given one after the other, also by several machines."""
+    await session.get(Repository, repository_id, with_for_update=True)
 
 
 async def _cover(session: AsyncSession, task: FixTask, plan: TaskPlan, now: datetime) -> None:
@@ -189,6 +209,7 @@ async def wake_waiting(
 
     Returns them: they are QUEUED now and want a job.
     """
+    await _alone(session, repository_id)
     statement = (
         select(FixTask)
         .where(
@@ -213,6 +234,7 @@ async def resume_task(session: AsyncSession, task: FixTask, rounds: int, *, now:
 
     True if it may go on at once, False if it waits for its paths.
     """
+    await _alone(session, task.repository_id)
     holders = await lease_holders(session, task.repository_id, task.base_ref, task.paths)
     task.state = FixTaskState.WAITING if holders else FixTaskState.QUEUED
     task.resumes += 1
