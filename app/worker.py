@@ -13,10 +13,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from typing import TYPE_CHECKING
 
 from app.jobs.worker import InProcess, Worker, WorkerOptions
+from app.logs import get_logger
 from app.main import Services
 
 if TYPE_CHECKING:
     from app.wiring import Parts
+
+log = get_logger(__name__)
 
 
 def embedded_worker(
@@ -27,6 +30,7 @@ def embedded_worker(
     @asynccontextmanager
     async def running(services: Services) -> AsyncIterator[None]:
         working = asyncio.create_task(work(services, wakeups, parts), name="mergeward-worker")
+        working.add_done_callback(_tell_death)
         try:
             yield
         finally:
@@ -35,6 +39,12 @@ def embedded_worker(
                 await working
 
     return running
+
+
+def _tell_death(working: asyncio.Task[None]) -> None:
+    """A worker that ends by itself leaves jobs that nobody does: that is never silent."""
+    if not working.cancelled() and (error := working.exception()) is not None:
+        log.error("the worker has ended; jobs are kept and nobody works on them", exc_info=error)
 
 
 async def work(services: Services, wakeups: InProcess, parts: Parts | None = None) -> None:
