@@ -55,12 +55,10 @@ class Ended:
 async def note_admission(
     job: JobContext, facts: ReviewFacts, decisions: Sequence[Decision], refusal: Ended | None
 ) -> None:
-    """Keep, once, what was decided about starting; a refused run is one row that says so.
+    """Keep what was decided about starting; a refused run is one row that says so.
 
     A person's act also ends a machines' ping-pong: their rounds count from here.
     """
-    if job.has("admission"):
-        return
     reason = str(decisions[-1].reason)
     async with job.store.write() as session:
         row = await session.get_one(PullRequestRow, facts.pull_request_id, with_for_update=True)

@@ -185,8 +185,20 @@ def _decide(
 async def _add_new(
     session: AsyncSession, facts: ReviewFacts, result: RoundResult, run_id: int, now: datetime
 ) -> None:
-    rows = [_new_row(item, facts, run_id, now) for item in result.judgement.new]
-    await number_findings(session, facts.pull_request_id, rows)
+    """New findings are numbered; one that was fixed and is back is itself again, and blocks again
+    if it did."""
+    rows = await finding_rows(session, facts.pull_request_id)
+    fixed = {row.fingerprint: row for row in rows if row.status is FindingStatus.FIXED}
+    fresh = []
+    for item in result.judgement.new:
+        back = fixed.get(item.fingerprint)
+        if back is None:
+            fresh.append(_new_row(item, facts, run_id, now))
+        else:
+            back.status, back.status_reason, back.status_at = FindingStatus.OPEN, "returned", now
+            back.fixed_sha, back.updated_at = None, now
+            back.last_seen_run_id, back.last_seen_sha = run_id, facts.pull_request.head_sha
+    await number_findings(session, facts.pull_request_id, fresh)
 
 
 def _new_row(item: NewFinding, facts: ReviewFacts, run_id: int, now: datetime) -> FindingRow:

@@ -54,6 +54,7 @@ from app.jobs.ledger import enqueue
 from app.jobs.requests import JobRequest, pull_request_subject
 from app.jobs.sweeper import sweep
 from app.jobs.worker import Worker
+from app.review.judge import fingerprint
 from app.review.pipeline import report_failure, review_pull_request
 from app.review.services import ReviewServices
 from app.store.commands import ensure_lineage
@@ -544,6 +545,7 @@ async def open_fix(story: Story, *severities: Severity, tree: Tree, **changes: A
 
 
 def _source_finding(pull_request_id: int, severity: Severity, sha: str) -> FindingRow:
+    code = PLANTED.decode().splitlines()[1]
     return FindingRow(
         pull_request_id=pull_request_id,
         number=0,
@@ -555,7 +557,8 @@ def _source_finding(pull_request_id: int, severity: Severity, sha: str) -> Findi
         category="security",
         title=f"Old {severity}",
         body="It was there at the merge.",
-        code=PLANTED.decode().splitlines()[1],
+        code=code,
+        fingerprint=fingerprint(SEARCH, f"Old {severity}", code),
         origin=Origin.ORIGINAL,
         status=FindingStatus.OPEN,
         first_seen_sha=sha,

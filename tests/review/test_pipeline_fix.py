@@ -287,6 +287,23 @@ async def test_a_fix_that_is_never_wholly_read_is_escalated(story: Story) -> Non
     assert await turns(story) == []
 
 
+async def test_a_finding_that_comes_back_blocks_again(story: Story) -> None:
+    """Fixed in one round and there again in the next: the task's finding, not a new one."""
+    await open_fix(story, W, tree={**BASE, SEARCH: b"def search(q):\n    return None\n"})
+    story.model.carried = {"F1": "fixed"}
+    await story.review(actor=None)
+    assert (await task_of(story)).state is TaskState.APPROVED
+    story.push(TRIED)
+    again = finding(severity="warning", title="Old warning")
+    story.model.answers = {AgentName.GENERAL: [findings(again)]}
+    await story.review(actor=None)
+    [row] = await story.findings()
+    assert (row.short_id, row.status, row.origin) == ("F1", FindingStatus.OPEN, Origin.ORIGINAL)
+    run = await story.last_run()
+    assert (run.verdict, run.blocking) == (Verdict.CHANGES_REQUESTED, [row.id])
+    assert (await task_of(story)).state is TaskState.QUEUED
+
+
 async def test_a_withdrawn_finding_blocks_no_more(story: Story) -> None:
     """A person took one of two findings off the task: the other alone decides."""
     await open_fix(story, C, W, tree=TRIED)

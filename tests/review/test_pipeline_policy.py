@@ -8,6 +8,7 @@ from app.agents.port import AgentTask, ToolError
 from app.domain.effects import CheckConclusion
 from app.domain.jobs import JobKind
 from app.domain.runs import AgentName, RunState
+from app.errors import ForgeForbidden
 from app.store.tables import FixTask
 from loop_guards import Severity, TaskState
 from tests.review.story import (
@@ -121,6 +122,21 @@ async def test_shadow_stores_everything_and_writes_nothing(story: Story) -> None
     assert [row.short_id for row in await story.findings()] == ["F1"]
     assert [run.state for run in await story.runs()] == [RunState.DONE, RunState.SKIPPED]
     assert await story.spent() == (2, 200)
+
+
+async def test_shadow_is_silent_about_failures_too(story: Story) -> None:
+    """A review that fails for good says so in the ledger alone."""
+    story.policy("mode: shadow\n")
+    story.open_pull(HEAD)
+
+    async def refuses(task: AgentTask) -> str:
+        story.forge.fail_next("pull_request", ForgeForbidden("no longer granted"))
+        return await story.model.judge(task)
+
+    story.model.answers = {AgentName.COORDINATOR: [refuses]}
+    await story.review()
+    assert story.forge.effects == []
+    assert (await story.last_run()).state is RunState.FAILED
 
 
 async def test_shadow_moves_no_task(story: Story) -> None:
