@@ -13,7 +13,7 @@ from app.commands.render import reply
 from app.commands.requests import handoff_request, review_request
 from app.domain.effects import CommentReceipt
 from app.domain.markers import Marker
-from app.domain.tasks import FixTaskState, OrderState, PublicationState
+from app.domain.tasks import FixTaskState, OrderState
 from app.jobs.context import JobContext
 from app.jobs.ledger import enqueue
 from app.jobs.turns import turn_request
@@ -69,8 +69,9 @@ async def store_answers(job: JobContext, asked: Asked, marker: Marker) -> None:
             answers = decide(asked, ledger)
             await _carry_out(session, job, asked, ledger, answers)
             row.receipt = {"body": reply(answers, asked.person.account.login)}
-        said = row.receipt.get("body") if row.state is PublicationState.PREPARED else None
-        await job.record_in(session, "answered", {"body": said, "publication": row.id})
+        # Once it is on the page, what it was made from is replaced by what GitHub answered.
+        step = {"body": row.receipt.get("body"), "publication": row.id}
+        await job.record_in(session, "answered", step)
     job.notify()
 
 

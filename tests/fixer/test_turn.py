@@ -9,8 +9,9 @@ from functools import partial
 import pytest
 
 from app.agents.port import AgentErrorKind, AgentFailure, AgentResult, FinishReason, HostTool
-from app.domain.effects import NEEDS_HUMAN
+from app.domain.effects import NEEDS_HUMAN, OpenPullRequest, PullRequestReceipt
 from app.domain.jobs import JobKind, JobState
+from app.domain.pull_request import RepoRef
 from app.domain.runs import Usage
 from app.domain.tasks import FixTaskState
 from app.errors import ForgeForbidden, ForgeUnavailable
@@ -31,6 +32,7 @@ from tests.handoff.stage import (
     NONSENSE,
     SOURCE,
     USAGE,
+    GitForge,
     ScriptedAgent,
     Stage,
     edits,
@@ -422,6 +424,27 @@ async def test_a_late_try_of_an_old_turn_does_nothing(stage: Stage) -> None:
     task = await stage.task()
     assert (task.state, task.turns) == (FixTaskState.REVIEWING, 2)
     assert stage.commits_on(BRANCH) == 2
+
+
+async def test_a_round_that_is_faster_than_the_fixer_is_not_undone(stage: Stage) -> None:
+    """The webhook of the opened pull request may be answered before its opener goes on."""
+
+    class Quick(GitForge):
+        async def ensure_pull_request(
+            self, repo: RepoRef, wanted: OpenPullRequest, *, maybe_published: bool = True
+        ) -> PullRequestReceipt:
+            receipt = await super().ensure_pull_request(
+                repo, wanted, maybe_published=maybe_published
+            )
+            await link(stage, task.id)
+            await stage.change(FixTask, task.id, state=FixTaskState.APPROVED)
+            return receipt
+
+    task = await handed_off(stage)
+    stage.fixer = Quick(stage.world, FIXER, stage.git)
+    await stage.run()
+    assert (await stage.task()).state is FixTaskState.APPROVED
+    assert len(await stage.findings(2)) == 1
 
 
 async def link(stage: Stage, task_id: int) -> None:

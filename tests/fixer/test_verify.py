@@ -99,7 +99,8 @@ async def test_bytes_that_are_no_text_are_shown_somehow(tmp_path: Path) -> None:
 async def test_a_check_that_hangs_is_ended(tmp_path: Path) -> None:
     """After its time it and what it started are gone, and the model is told why."""
     script = "sleep 60 & echo $! > pid; wait"
-    said = await verify(["sh", "-c", script], tmp_path, timeout_s=0.5)
+    async with asyncio.timeout(20):
+        said = await verify(["sh", "-c", script], tmp_path, timeout_s=0.5)
     assert (said.passed, "longer than" in said.output) == (False, True)
     assert await dies(int((tmp_path / "pid").read_text()))
 
@@ -138,6 +139,7 @@ async def test_a_cancelled_check_ends_too(tmp_path: Path) -> None:
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():  # noqa: ASYNC110
         await asyncio.sleep(0.02)
     task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    async with asyncio.timeout(20):
+        with pytest.raises(asyncio.CancelledError):
+            await task
     assert await dies(int((tmp_path / "pid").read_text()))

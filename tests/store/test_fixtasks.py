@@ -10,6 +10,7 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.tasks import LIVE_TASK_STATES, FixTaskState, OrderState
+from app.jobs.turns import turn_request
 from app.store.commands import ensure_lineage
 from app.store.findings import number_findings
 from app.store.fixtasks import (
@@ -292,6 +293,7 @@ async def test_a_resume_takes_the_lease_again_or_waits(store: Store, busy: bool)
         (plan,) = plans(await found(session, context.source))
         task = await made(session, plan, context)
         task.escalation_reason, task.escalated_at = "cap", NOW
+        before = turn_request(task, None)
         await end_task(session, task, FixTaskState.ESCALATED, "cap", now=NOW)
         if busy:
             (plan,) = plans(await found(session, context.source), batch="order:3")
@@ -299,6 +301,8 @@ async def test_a_resume_takes_the_lease_again_or_waits(store: Store, busy: bool)
         assert await resume_task(session, task, 2, now=later(5)) is not busy
         task = await session.get_one(FixTask, task.id)
     assert task.state is (FixTaskState.WAITING if busy else FixTaskState.QUEUED)
+    # The job that escalated may still be ending: the resumed turn is not taken for it.
+    assert turn_request(task, None).key != before.key
     assert (task.allowance, task.resumes, task.escalation_reason) == (7, 1, None)
     assert (task.lease_taken_at, task.lease_ended_at) == (None if busy else later(5), None)
 
