@@ -12,13 +12,13 @@ from app.agents.port import AgentErrorKind, AgentFailure, AgentResult, FinishRea
 from app.domain.effects import NEEDS_HUMAN, OpenPullRequest, PullRequestReceipt
 from app.domain.jobs import JobKind, JobState
 from app.domain.pull_request import RepoRef
-from app.domain.runs import Usage
+from app.domain.runs import RunState, Trigger, Usage
 from app.domain.tasks import FixTaskState
 from app.errors import ForgeForbidden, ForgeUnavailable
 from app.fixer.flow import run_fix_task
 from app.jobs.turns import turn_request
 from app.store.fixtasks import link_fix_pull_request
-from app.store.tables import FixTask, FixTaskFinding, Lineage, PullRequestRow
+from app.store.tables import FixTask, FixTaskFinding, Lineage, PullRequestRow, ReviewRun
 from loop_guards import FindingStatus, Severity
 from tests.fixer.crashes import Died, MortalStore, carry_out
 from tests.git.repos import git
@@ -106,6 +106,36 @@ async def test_a_later_turn_builds_on_the_branch(stage: Stage) -> None:
     first, second = stage.agent.tasks
     assert "Zero is no answer." in second.prompt
     assert "Zero is no answer." not in first.prompt
+
+
+async def test_a_later_turn_is_about_what_blocks(stage: Stage) -> None:
+    """Remarks that block nothing cost no turn: the fixer is not told of them."""
+    stage.open()
+    await stage.finds(title="Blocks")
+    await stage.finds(title="Blocks no more", code="    return eval(rows)", start_line=3)
+    stage.merge()
+    stage.agent.plays[:] = [edits(), edits("return 0", "return 1")]
+    await stage.closed()
+    task = await stage.task()
+    mirrors = await stage.findings(2)
+    async with stage.store.write() as session:
+        session.add(
+            ReviewRun(
+                pull_request_id=mirrors[0].pull_request_id,
+                fix_task_id=task.id,
+                head_sha="0" * 40,
+                trigger=Trigger.WEBHOOK,
+                state=RunState.DONE,
+                blocking=[mirrors[0].id],
+                created_at=stage.clock.now(),
+            )
+        )
+    await stage.change(FixTask, task.id, state=FixTaskState.QUEUED)
+    await stage.queue(turn_request(task, INSTALLATION))
+    await stage.run()
+    first, second = stage.agent.tasks
+    assert ("Blocks no more" in first.prompt, "Blocks no more" in second.prompt) == (True, False)
+    assert "Blocks" in second.prompt
 
 
 async def test_what_was_used_is_booked_on_the_lineage(stage: Stage) -> None:
