@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -11,9 +12,12 @@ import pytest
 import pytest_asyncio
 from sqlalchemy import event
 
+from app.git.mirror import _ensure_created
 from app.store.session import Store, open_store
 from app.store.tables import METADATA
-from tests.handoff.stage import Stage, open_stage
+from tests.git.repos import BareRepo
+from tests.handoff.stage import BASE, Stage, open_stage
+from tests.store.rows import REPOSITORY
 
 MakeStage = Callable[[str], Awaitable[Stage]]
 
@@ -49,16 +53,27 @@ async def store(module_store: Store) -> Store:
     return module_store
 
 
+@pytest.fixture(scope="session")
+def stage_templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What every stage begins with, made once and copied: most of a short story's processes."""
+    folder = tmp_path_factory.mktemp("templates")
+    BareRepo.create(folder / "origin.git").commit(BASE)
+    asyncio.run(_ensure_created(folder / "mirrors" / f"{REPOSITORY}.git"))
+    return folder
+
+
 @pytest_asyncio.fixture(loop_scope="module")
-async def stage(store: Store, tmp_path: Path) -> Stage:
+async def stage(store: Store, tmp_path: Path, stage_templates: Path) -> Stage:
+    shutil.copytree(stage_templates, tmp_path, dirs_exist_ok=True)
     return await open_stage(store, tmp_path)
 
 
 @pytest.fixture
-def make_stage(store: Store, tmp_path: Path) -> MakeStage:
+def make_stage(store: Store, tmp_path: Path, stage_templates: Path) -> MakeStage:
     """A stage whose repository has this policy."""
 
     async def make(policy: str) -> Stage:
+        shutil.copytree(stage_templates, tmp_path, dirs_exist_ok=True)
         return await open_stage(store, tmp_path, policy)
 
     return make

@@ -78,6 +78,8 @@ BAD = "return rows[0] / 0"
 FILE = "app/a.py"
 SOURCE = f"def a(rows):\n    {BAD}\n    return eval(rows)\n    return None\n".encode()
 OTHER = b"def b():\n    return 1\n"
+BASE = {"app/b.py": OTHER}
+"""What the default branch begins with."""
 USAGE = Usage(model_calls=1, input_tokens=100, output_tokens=10, cost_usd=Decimal("0.01"))
 
 Play = Callable[[Mapping[str, HostTool]], Awaitable[str]]
@@ -177,10 +179,11 @@ class Stage:
         self.reviewer = GitForge(self.world, REVIEWER, self.git)
         self.fixer = GitForge(self.world, FIXER, self.git)
         self.mirrors = Mirrors(self.folder / "mirrors")
-        self.base_files: dict[str, bytes] = {"app/b.py": OTHER}
+        self.base_files: dict[str, bytes] = dict(BASE)
+        self.main = (self.git.path / "refs/heads/main").read_text().strip()
         if self.policy:
             self.base_files[".github/mergeward.yml"] = self.policy.encode()
-        self.main = self.git.commit(self.base_files)
+            self.main = self.git.commit(self.base_files)
 
     def opener(self, forge: Forge) -> Any:
         @asynccontextmanager
@@ -454,9 +457,10 @@ class Stage:
 
 
 async def open_stage(store: Store, folder: Path, policy: str = "") -> Stage:
+    """A stage in a folder that holds a copy of the templates (`tests.handoff.fixtures`)."""
     async with store.write() as session:
         await add_repository(session)
-    return Stage(store, folder, BareRepo.create(folder / "origin.git"), policy)
+    return Stage(store, folder, BareRepo(folder / "origin.git"), policy)
 
 
 def at(moment: datetime, **passed: float) -> datetime:
