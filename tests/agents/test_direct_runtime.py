@@ -24,11 +24,9 @@ from app.agents.runtimes.direct import (
     DirectRuntime,
     ProviderSettings,
     WireFormat,
-    providers_from_environment,
 )
 from app.agents.runtimes.direct.session import Surroundings
 from app.domain.runs import AgentName
-from app.errors import ConfigurationError
 
 Event = dict[str, object]
 OPUS = ModelRef("anthropic", "claude-opus-4-7")
@@ -393,34 +391,3 @@ async def test_the_openai_wire() -> None:
     messages = provider.requests[0]["messages"]
     assert isinstance(messages, list)
     assert messages[0]["content"].startswith("# Mergeward agent: security\n")
-
-
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        pytest.param({"ANTHROPIC_API_KEY": KEY}, [("anthropic", KEY, None)], id="anthropic"),
-        pytest.param(
-            {"MERGEWARD_MODEL_BASE_URL": "http://g"},
-            [("anthropic", "not-needed", "http://g")],
-            id="gateway-without-key",
-        ),
-        pytest.param(
-            {"OPENAI_API_KEY": "o", "ANTHROPIC_API_KEY": KEY},
-            [("anthropic", KEY, None), ("openai", "o", None)],
-            id="both",
-        ),
-    ],
-)
-def test_providers_from_the_environment(
-    environment: dict[str, str], expected: list[tuple[str, str, str | None]]
-) -> None:
-    """The usual variables, and nothing else."""
-    found = providers_from_environment(environment)
-    assert [(p.name, p.api_key, p.base_url) for p in found] == expected
-
-
-def test_no_provider_names_the_variables() -> None:
-    """The remedy is in the message."""
-    with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY") as caught:
-        providers_from_environment({"ANTHROPIC_API_KEY": ""})
-    assert "MERGEWARD_MODEL_BASE_URL" in str(caught.value)

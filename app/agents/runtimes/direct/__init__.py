@@ -3,8 +3,7 @@
 from app.agents.runtimes.direct.providers import (
     ProviderSettings,
     WireFormat,
-    providers_from_environment,
 )
 from app.agents.runtimes.direct.runtime import DirectRuntime, warm
 
-__all__ = ["DirectRuntime", "ProviderSettings", "WireFormat", "providers_from_environment", "warm"]
+__all__ = ["DirectRuntime", "ProviderSettings", "WireFormat", "warm"]

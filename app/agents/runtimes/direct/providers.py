@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, assert_never
 
 from app.agents.port import ModelRef
-from app.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import httpx2
@@ -45,30 +44,6 @@ class ProviderSettings:
     api_key: str = field(repr=False)
     base_url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
-def providers_from_environment(environment: Mapping[str, str]) -> tuple[ProviderSettings, ...]:
-    """The providers that the usual variables name.
-
-    `MERGEWARD_MODEL_BASE_URL` sends Anthropic's wire format to a gateway, which may need no key.
-    Raises ConfigurationError naming the variables when there is none at all.
-    """
-    base_url = environment.get("MERGEWARD_MODEL_BASE_URL") or None
-    anthropic = environment.get("ANTHROPIC_API_KEY") or ""
-    openai = environment.get("OPENAI_API_KEY") or ""
-    found: list[ProviderSettings] = []
-    if anthropic or base_url:
-        key = anthropic or "not-needed"
-        found.append(ProviderSettings("anthropic", WireFormat.ANTHROPIC, key, base_url))
-    if openai:
-        url = environment.get("OPENAI_BASE_URL") or None
-        found.append(ProviderSettings("openai", WireFormat.OPENAI, openai, url))
-    if not found:
-        raise ConfigurationError(
-            "no model provider is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY, or"
-            " MERGEWARD_MODEL_BASE_URL for a compatible gateway"
-        )
-    return tuple(found)
 
 
 class Connections:

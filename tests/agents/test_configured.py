@@ -1,0 +1,47 @@
+"""Which providers the settings give (app/agents/configured.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.agents.configured import runtime_of
+from app.agents.port import ModelRef
+from app.errors import ConfigurationError
+from app.settings import load_settings
+
+NOTHING = {"anthropic_api_key": None, "openai_api_key": None, "model_base_url": None}
+GATEWAY = "http://127.0.0.1:9"
+
+
+@pytest.mark.parametrize(
+    ("given", "keys"),
+    [
+        pytest.param({"anthropic_api_key": "a" * 8}, ("a" * 8,), id="anthropic"),
+        pytest.param({"openai_api_key": "o" * 8}, ("o" * 8,), id="openai"),
+        pytest.param(
+            {"anthropic_api_key": "a" * 8, "openai_api_key": "o" * 8},
+            ("a" * 8, "o" * 8),
+            id="both",
+        ),
+        pytest.param({"model_base_url": GATEWAY}, ("not-needed",), id="gateway-without-a-key"),
+        pytest.param(
+            {"model_base_url": GATEWAY, "model_api_key": "g" * 8, "anthropic_api_key": "a" * 8},
+            ("g" * 8,),
+            id="the-gateway-never-gets-the-provider's-key",
+        ),
+    ],
+)
+def test_providers_and_their_keys(given: dict[str, Any], keys: tuple[str, ...]) -> None:
+    """Each address gets the key that was set for it, and no other."""
+    connections = runtime_of(load_settings(**(NOTHING | given)))._connections
+    assert connections.secrets() == keys
+    assert connections.knows(ModelRef("anthropic", "m")) == ("o" * 8 not in keys[:1])
+
+
+def test_no_provider_names_the_variables() -> None:
+    """The remedy is in the message."""
+    with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY") as caught:
+        runtime_of(load_settings(**NOTHING))
+    assert "MERGEWARD_MODEL_BASE_URL" in str(caught.value)
