@@ -22,18 +22,27 @@ Story = Callable[[Stage], Awaitable[StoryReport]]
 async def fix_what_was_merged(stage: Stage) -> StoryReport:
     """A person's pull request is reviewed, merged, fixed by the bot, re-reviewed and done."""
     report = _begin(stage, 1, "Three findings, one fix")
-    github = stage.github
+    number = await _found_once(stage, report)
+    fix = await _handed_off_once(stage, report, number)
+    if fix is None:
+        stage.check(report, "The fixer opens a pull request", False, "none")
+    else:
+        await _fixed_for_good(stage, report, number, fix)
+    return await _end(stage, report, number)
+
+
+async def _found_once(stage: Stage, report: StoryReport) -> int:
+    """The pull request is reviewed, once. Returns its number."""
     status = await stage.send_forged_webhook()
     stage.check(report, "A forged webhook is refused", status == 401, status)
 
     # GitHub loses the answer to the review it has just published; nothing may appear twice.
-    github.faults.fail_call("POST", r"/pulls/\d+/reviews$", 502, after=True)
+    stage.github.faults.fail_call("POST", r"/pulls/\d+/reviews$", 502, after=True)
     number = await _propose(stage, "story1", "note-search", "Search notes", AUTHOR)
     await stage.settle()
-    reviewed = stage.pull(number)
     findings = await stage.findings_of(number)
     stage.check(report, "The review finds three defects", len(findings) == 3, len(findings))
-    published = _reviews(reviewed)
+    published = _reviews(stage.pull(number))
     stage.check(
         report,
         "It is published once, although GitHub's answer was lost",
@@ -43,23 +52,28 @@ async def fix_what_was_merged(stage: Stage) -> StoryReport:
     stage.check(
         report, "Nothing is handed to a fixer before the merge", not await stage.tasks_of(number)
     )
+    return number
 
-    # GitHub delivers the merge twice.
-    github.faults.double_webhook("pull_request", "closed")
-    await github.merge(REPOSITORY, number, actor=MAINTAINER)
-    stage.voice.say(f"{MAINTAINER} merges #{number}", reviewed.url)
+
+async def _handed_off_once(stage: Stage, report: StoryReport, number: int) -> PullView | None:
+    """It is merged, and GitHub says so twice. Returns the fix pull request."""
+    stage.github.faults.double_webhook("pull_request", "closed")
+    await stage.github.merge(REPOSITORY, number, actor=MAINTAINER)
+    stage.voice.say(f"{MAINTAINER} merges #{number}", stage.pull(number).url)
     await stage.settle()
     tasks = await stage.tasks_of(number)
+    held = [row.fix_task_id for row in await stage.findings_of(number)]
     stage.check(
         report,
         "One fix task holds all three findings, though the merge came twice",
-        len(tasks) == 1 and tasks[0].paths == [SEARCH],
-        len(tasks),
+        len(tasks) == 1 and tasks[0].paths == [SEARCH] and held == [tasks[0].id] * 3,
+        f"{len(tasks)} tasks, findings in {held}",
     )
-    fix = _fix_pull(stage, number)
-    if fix is None:
-        stage.check(report, "The fixer opens a pull request", False, "none")
-        return await _end(stage, report, number)
+    return _fix_pull(stage, number)
+
+
+async def _fixed_for_good(stage: Stage, report: StoryReport, number: int, fix: PullView) -> None:
+    """The fix is judged by what was handed over, merged, and that is the end."""
     stage.voice.say(f"The fixer opened #{fix.number}", fix.url)
     stage.check(
         report,
@@ -78,7 +92,7 @@ async def fix_what_was_merged(stage: Stage) -> StoryReport:
     states = [review.state for review in _reviews(fix)]
     stage.check(report, "and approves", states == ["APPROVED"], states)
 
-    await github.merge(REPOSITORY, fix.number, actor=MAINTAINER)
+    await stage.github.merge(REPOSITORY, fix.number, actor=MAINTAINER)
     stage.voice.say(f"{MAINTAINER} merges #{fix.number}", fix.url)
     await stage.settle()
     tasks = await stage.tasks_of(number)
@@ -88,7 +102,6 @@ async def fix_what_was_merged(stage: Stage) -> StoryReport:
         [task.state for task in tasks] == [FixTaskState.MERGED]
         and not await stage.tasks_of(fix.number),
     )
-    return await _end(stage, report, number)
 
 
 async def never_agree(stage: Stage) -> StoryReport:
