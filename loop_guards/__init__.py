@@ -7,8 +7,20 @@ allow an effect can be made nowhere else.
 
 from __future__ import annotations
 
+from loop_guards.actors import (
+    ActKind,
+    ActorDecision,
+    ActorFacts,
+    ActorOutcome,
+    ActorReason,
+    asks_for_review,
+    judge_actor,
+    machine_rounds_after_act,
+    machine_rounds_after_call,
+)
+from loop_guards.bound import ONE_MERGE, Acts, Bound, bound
 from loop_guards.budget import NOTHING_SPENT, Spent, purse
-from loop_guards.closing import ClosePlan, plan_merged, plan_unmerged
+from loop_guards.closing import ClosePlan, RefusedOrder, plan_merged, plan_unmerged
 from loop_guards.coalesce import BATCH_MERGE, Handed, TaskPlan, coalesce
 from loop_guards.convergence import (
     ConvergenceReason,
@@ -17,6 +29,13 @@ from loop_guards.convergence import (
     decide_fix_verdict,
 )
 from loop_guards.decisions import Asked, Decision
+from loop_guards.dismissal import (
+    DismissalDecision,
+    DismissalFacts,
+    DismissalOutcome,
+    DismissalReason,
+    answer_dismissal,
+)
 from loop_guards.evidence import (
     FixedDecision,
     FixedFacts,
@@ -43,6 +62,14 @@ from loop_guards.handoff import (
     HandoffOutcome,
     HandoffReason,
     decide_handoff,
+)
+from loop_guards.lifecycle import (
+    TaskDecision,
+    TaskEvent,
+    TaskFacts,
+    TaskReason,
+    event_after_round,
+    move_task,
 )
 from loop_guards.limits import Limits
 from loop_guards.orders import (
@@ -72,6 +99,7 @@ from loop_guards.progress import (
     after_round,
     allowance,
     may_start_round,
+    may_start_turn,
 )
 from loop_guards.reviewing import (
     ReviewDecision,
@@ -80,7 +108,26 @@ from loop_guards.reviewing import (
     ReviewStart,
     may_review,
 )
+from loop_guards.rounds import (
+    RoundRecord,
+    blocking_since_resume,
+    ever_blocked,
+    rounds_started,
+    short_looks,
+)
 from loop_guards.rubric import RubricFinding, RubricReason, VerdictDecision, decide_rubric
+from loop_guards.stopping import (
+    ResumeDecision,
+    ResumeFacts,
+    ResumeOutcome,
+    ResumeReason,
+    StopDecision,
+    StopFacts,
+    StopOutcome,
+    StopReason,
+    answer_resume,
+    answer_stop,
+)
 from loop_guards.threads import (
     ThreadAction,
     ThreadDecision,
@@ -88,15 +135,34 @@ from loop_guards.threads import (
     ThreadReason,
     decide_thread,
 )
+from loop_guards.unqueue import (
+    UnqueueDecision,
+    UnqueueFacts,
+    UnqueueOutcome,
+    UnqueueReason,
+    answer_unqueue,
+)
 
 __all__ = [
     "BATCH_MERGE",
     "NOTHING_SPENT",
+    "ONE_MERGE",
+    "ActKind",
+    "ActorDecision",
+    "ActorFacts",
+    "ActorOutcome",
+    "ActorReason",
+    "Acts",
     "AfterRoundFacts",
     "Asked",
+    "Bound",
     "ClosePlan",
     "ConvergenceReason",
     "Decision",
+    "DismissalDecision",
+    "DismissalFacts",
+    "DismissalOutcome",
+    "DismissalReason",
     "FindingStatus",
     "FixFinding",
     "FixedDecision",
@@ -121,6 +187,11 @@ __all__ = [
     "OrderReason",
     "Origin",
     "PullState",
+    "RefusedOrder",
+    "ResumeDecision",
+    "ResumeFacts",
+    "ResumeOutcome",
+    "ResumeReason",
     "ReturnDecision",
     "ReturnFacts",
     "ReturnOutcome",
@@ -130,6 +201,7 @@ __all__ = [
     "ReviewReason",
     "ReviewStart",
     "RoundFacts",
+    "RoundRecord",
     "RubricFinding",
     "RubricReason",
     "Severity",
@@ -137,12 +209,24 @@ __all__ = [
     "StartDecision",
     "StartOutcome",
     "StartReason",
+    "StopDecision",
+    "StopFacts",
+    "StopOutcome",
+    "StopReason",
+    "TaskDecision",
+    "TaskEvent",
+    "TaskFacts",
     "TaskPlan",
+    "TaskReason",
     "TaskState",
     "ThreadAction",
     "ThreadDecision",
     "ThreadFacts",
     "ThreadReason",
+    "UnqueueDecision",
+    "UnqueueFacts",
+    "UnqueueOutcome",
+    "UnqueueReason",
     "Verdict",
     "VerdictDecision",
     "VerifyDecision",
@@ -152,19 +236,35 @@ __all__ = [
     "WaitingTask",
     "after_round",
     "allowance",
+    "answer_dismissal",
     "answer_order",
+    "answer_resume",
+    "answer_stop",
+    "answer_unqueue",
+    "asks_for_review",
+    "blocking_since_resume",
     "blocks",
+    "bound",
     "coalesce",
     "decide_fix_verdict",
     "decide_handoff",
     "decide_rubric",
     "decide_thread",
+    "event_after_round",
+    "ever_blocked",
+    "judge_actor",
     "judge_fixed",
     "judge_return",
+    "machine_rounds_after_act",
+    "machine_rounds_after_call",
     "may_review",
     "may_start_round",
+    "may_start_turn",
     "may_verify",
+    "move_task",
     "plan_merged",
     "plan_unmerged",
     "purse",
+    "rounds_started",
+    "short_looks",
 ]

@@ -13,17 +13,27 @@ from loop_guards.handoff import HandoffOutcome, decide_handoff, over_task_cap
 from loop_guards.limits import Limits
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedOrder:
+    """An order that can't be carried out any more, and the guard's code that says why."""
+
+    order_id: int
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosePlan(Sealed):
     """What the end of a pull request causes.
 
-    `discarded` are ids of orders that end as `discarded(closed)`; `tasks` is empty unless it was
-    merged; `resumed` are ids of findings whose order resumes the escalated task that covers them;
-    `decisions` holds one answer per finding that was asked about.
+    `discarded` are ids of orders that end as `discarded(closed)`, `refused` those that end as
+    `refused(reason)`; `tasks` is empty unless it was merged; `resumed` are ids of findings whose
+    order resumes the escalated task that covers them; `decisions` holds one answer per finding that
+    was asked about.
     """
 
     tasks: tuple[TaskPlan, ...] = ()
     discarded: tuple[int, ...] = ()
+    refused: tuple[RefusedOrder, ...] = ()
     resumed: tuple[int, ...] = ()
     decisions: tuple[Decision, ...]
 
@@ -74,6 +84,11 @@ def plan_merged(
     return ClosePlan(
         tasks=kept,
         resumed=tuple(item.id for item, said in asked if said.outcome == HandoffOutcome.RESUME),
+        refused=tuple(
+            RefusedOrder(item.pending.id, str(said.reason))
+            for item, said in asked
+            if item.pending is not None and said.outcome == HandoffOutcome.NO
+        ),
         decisions=tuple(
             over_task_cap(said, limits) if item.id in over else said for item, said in asked
         ),

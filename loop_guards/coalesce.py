@@ -185,9 +185,9 @@ def _target(items: list[Handed], facts: MergeFacts) -> str:
     known = facts.targets or (FALLBACK_TARGET,)
     places = {name: place for place, name in reversed(list(enumerate(known)))}
     chosen = [
-        (item.finding.severity.rank, places[item.finding.order.target], item.finding.id)
+        (item.finding.severity.rank, places[order.target], item.finding.id)
         for item in items
-        if item.finding.order is not None and item.finding.order.target in places
+        if (order := item.finding.pending) is not None and order.target in places
     ]
     assigned = [
         (item.finding.severity.rank, places.get(item.finding.target or "", 0), item.finding.id)

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from loop_guards.decisions import Asked, Decision, sealed, values
 from loop_guards.limits import Limits
+from loop_guards.tables import first_row
 
 
 class FixedOutcome(StrEnum):
@@ -121,9 +122,7 @@ def judge_return(facts: ReturnFacts, limits: Limits) -> ReturnDecision:
         (unstable, ReturnOutcome.ESCALATE, ReturnReason.UNSTABLE_REVIEW),
         (True, ReturnOutcome.REOPENED, ReturnReason.FLIP),
     )
-    place = next(place for place, row in enumerate(rows) if row[0])
-    _, outcome, reason = rows[place]
-    passed = tuple(Asked(code, None) for _, _, code in rows[:place])
+    outcome, reason, trace = first_row(rows)
     return ReturnDecision(
         outcome=outcome,
         reason=reason,
@@ -133,6 +132,6 @@ def judge_return(facts: ReturnFacts, limits: Limits) -> ReturnDecision:
             flips=facts.flips,
             max_flips=limits.max_flips,
         ),
-        trace=(*passed, Asked(reason, reason)),
+        trace=trace,
         seal=sealed(),
     )

@@ -67,22 +67,28 @@ def instant(at: datetime) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class HumanOrder:
-    """A human's order to fix one finding. `target` None: the policy's first."""
+    """A human's order to fix one finding. `target` None: the policy's first.
+
+    `ended`: it has found its one end (a task, discarded, withdrawn, refused) and asks for nothing
+    any more.
+    """
 
     id: int
     at: datetime
     target: str | None = None
+    ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class HandoffFinding:
     """A finding as the question "hand it off?" sees it. `id` is unique among those asked about.
 
-    `covered_by` is the state of the latest task that covered it, None if none ever did. `order` is
-    the pending order, None when there is none or it was used. `dismissed_at` is the latest human
-    dismissal. `path_tasks` counts automatic tasks of the last `path_window` on its files (of the
-    busiest). `acknowledged`: a person with write access accepted it as it is. `target` is what the
-    policy picks for it, None for the policy's first.
+    `covered_by` is the state of the latest task that covered it (WITHDRAWN for a live one that a
+    human took it off), None if none ever did. `order` is
+    the latest order, None if none was given; one that has ended is as good as none. `dismissed_at`
+    is the latest human dismissal. `path_tasks` counts automatic tasks of the last `path_window` on
+    its files (of the busiest). `acknowledged`: a person with write access accepted it as it is.
+    `target` is what the policy picks for it, None for the policy's first.
     """
 
     id: int
@@ -100,6 +106,11 @@ class HandoffFinding:
     path_tasks: int = 0
     target: str | None = None
 
+    @property
+    def pending(self) -> HumanOrder | None:
+        """The order that still waits for its end."""
+        return None if self.order is None or self.order.ended else self.order
+
 
 @dataclass(frozen=True, slots=True)
 class WaitingTask:
@@ -114,7 +125,8 @@ class WaitingTask:
 class MergeFacts:
     """The merge and its surroundings, the same for all findings of one pull request.
 
-    `targets` are the policy's, in its order. `tasks_of_merge` counts the automatic tasks that this
+    `merged` is the forge's word: an open or closed pull request hands nothing off. `targets` are
+    the policy's, in its order. `tasks_of_merge` counts the automatic tasks that this
     merge has made already. `leased_paths` are held by tasks on the same repository and base,
     `waiting_tasks` are the ones in line there.
     """
@@ -127,6 +139,7 @@ class MergeFacts:
     mode: HandoffMode
     author_is_bot: bool
     is_fix_pr: bool
+    merged: bool
     stopped: bool = False
     kill_switch: bool = False
     minimum_severity: Severity = Severity.WARNING

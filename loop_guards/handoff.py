@@ -24,8 +24,9 @@ class HandoffOutcome(StrEnum):
 
 
 class HandoffReason(StrEnum):
-    """Why. One code per row of the table in DESIGN §3.1."""
+    """Why, in the order asked: NOT_MERGED, then one code per row of the table in DESIGN §3.1."""
 
+    NOT_MERGED = "not_merged"
     ALREADY_HANDED_OFF = "already_handed_off"
     NOT_OPEN = "not_open"
     STOPPED = "stopped"
@@ -56,9 +57,18 @@ class HandoffDecision(Decision):
         """Whether the finding becomes part of a new task."""
         return self.outcome == HandoffOutcome.YES
 
+    @property
+    def asks_again(self) -> bool:
+        """Whether a human's resume asks this question again."""
+        return self.outcome == HandoffOutcome.DEFERRED
+
 
 Answer = tuple[HandoffOutcome, HandoffReason] | None
 Guard = Callable[[HandoffFinding, MergeFacts, Limits], Answer]
+
+
+def _not_merged(finding: HandoffFinding, facts: MergeFacts, limits: Limits) -> Answer:
+    return None if facts.merged else (HandoffOutcome.NO, HandoffReason.NOT_MERGED)
 
 
 def _covered(finding: HandoffFinding, facts: MergeFacts, limits: Limits) -> Answer:
@@ -66,10 +76,9 @@ def _covered(finding: HandoffFinding, facts: MergeFacts, limits: Limits) -> Answ
     # An escalated task is live, but an order for its finding is a resume: rows 4 and 5 say so.
     if state is None or state is TaskState.ESCALATED:
         return None
-    # A finding that its merged task left open may be ordered again (DESIGN §3.9). An order that
-    # made the merged task is used up, so a pending one is newer.
-    merged = state is TaskState.MERGED and finding.order is None
-    if state.is_live or merged:
+    # What a task covered once is handed off again by a new order alone, whatever became of the
+    # task: a deferred answer that is asked again at a resume would else make a second task.
+    if state.is_live or finding.pending is None:
         return HandoffOutcome.NO, HandoffReason.ALREADY_HANDED_OFF
     return None
 
@@ -85,9 +94,9 @@ def _dismissed(finding: HandoffFinding) -> bool:
     """The latest human act wins: an order after the dismissal reopens the finding."""
     if finding.status is not FindingStatus.DISMISSED:
         return False
-    if finding.order is None or finding.dismissed_at is None:
+    if finding.pending is None or finding.dismissed_at is None:
         return True
-    return instant(finding.dismissed_at) >= instant(finding.order.at)
+    return instant(finding.dismissed_at) >= instant(finding.pending.at)
 
 
 def _stopped(finding: HandoffFinding, facts: MergeFacts, limits: Limits) -> Answer:
@@ -97,7 +106,7 @@ def _stopped(finding: HandoffFinding, facts: MergeFacts, limits: Limits) -> Answ
 
 
 def _human_queue(finding: HandoffFinding, facts: MergeFacts, limits: Limits) -> Answer:
-    if finding.order is None:
+    if finding.pending is None:
         return None
     # A second task beside an escalated one would cover the finding twice once that is resumed.
     escalated = finding.covered_by is TaskState.ESCALATED
@@ -168,6 +177,7 @@ def _budget(finding: HandoffFinding, facts: MergeFacts, limits: Limits) -> Answe
 
 
 GUARDS: tuple[tuple[str, Guard], ...] = (
+    ("merged", _not_merged),
     ("covered", _covered),
     ("not_open", _not_open),
     ("stopped", _stopped),
@@ -191,7 +201,7 @@ _NAMES = tuple(name for name, _ in GUARDS)
 
 
 def decide_handoff(finding: HandoffFinding, facts: MergeFacts, limits: Limits) -> HandoffDecision:
-    """Hand this finding of a merged pull request off? Total: every input gets an answer."""
+    """Hand this finding off? Total: every input gets an answer."""
     for place, (_, guard) in enumerate(GUARDS):
         answer = guard(finding, facts, limits)
         if answer is not None:
@@ -218,13 +228,14 @@ def _decision(
     answer: tuple[HandoffOutcome, HandoffReason],
     trace: tuple[Asked, ...],
 ) -> HandoffDecision:
-    order = finding.order
+    order = finding.pending
     return HandoffDecision(
         outcome=answer[0],
         reason=answer[1],
         trace=trace,
         finding_id=finding.id,
         compared=values(
+            merged=facts.merged,
             severity=finding.severity,
             minimum_severity=facts.minimum_severity,
             origin=finding.origin,

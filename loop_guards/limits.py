@@ -15,6 +15,9 @@ class Limits:
     `max_also_files` is what one finding may name besides its own file. `coverage_attempts` are
     rounds in a row below full coverage before a human is asked; `max_flips` is the flip of one
     finding that does it. `bot_prs_per_window` and `bot_pr_window` are per repository.
+    `max_reviewers` is the largest tier's (DESIGN §4), `sessions_per_agent` what one agent may need
+    for one answer: the first, and at most two more after an answer that was cut off or can't be
+    read. `max_model_runs` cuts a lineage's agent sessions below the bound; 0 cuts nothing.
     """
 
     max_review_iterations: int = 5
@@ -38,6 +41,9 @@ class Limits:
     bot_prs_per_window: int = 10
     bot_pr_window: timedelta = timedelta(minutes=20)
     thread_replies: int = 2
+    max_reviewers: int = 7
+    sessions_per_agent: int = 3
+    max_model_runs: int = 0
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -52,7 +58,9 @@ class Limits:
 
 
 _MAX_PINGPONG_CAP = 10
-_MAY_BE_ZERO = frozenset({"max_fix_tasks", "max_also_files", "thread_replies", "verify_cycles"})
+_MAY_BE_ZERO = frozenset(
+    {"max_fix_tasks", "max_also_files", "thread_replies", "verify_cycles", "max_model_runs"}
+)
 """Zero switches these off; zero of any other would let nothing run or everything stop at once."""
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from loop_guards.decisions import Asked, Decision, sealed, values
+from loop_guards.decisions import Decision, sealed, values
 from loop_guards.facts import TaskState
 from loop_guards.findings import FindingStatus
+from loop_guards.tables import first_row
 
 
 class PullState(StrEnum):
@@ -77,10 +78,7 @@ def answer_order(facts: OrderFacts) -> OrderDecision:
     The hand-off of DESIGN §3.1 agrees: TASK is a yes there, RESUME a resume, PENDING deferred. An
     order reopens what a human dismissed or acknowledged.
     """
-    rows = _rows(facts)
-    place = next(place for place, row in enumerate(rows) if row[0])
-    _, outcome, reason = rows[place]
-    passed = tuple(Asked(code, None) for _, _, code in rows[:place])
+    outcome, reason, trace = first_row(_rows(facts))
     return OrderDecision(
         outcome=outcome,
         reason=reason,
@@ -94,7 +92,7 @@ def answer_order(facts: OrderFacts) -> OrderDecision:
             stopped=facts.stopped,
             kill_switch=facts.kill_switch,
         ),
-        trace=(*passed, Asked(reason, reason)),
+        trace=trace,
         seal=sealed(),
     )
 

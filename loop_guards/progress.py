@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from loop_guards.budget import NOTHING_SPENT, Spent, purse
+from loop_guards.budget import NOTHING_SPENT, UNITS, Spent, purse
 from loop_guards.decisions import Asked, Decision, sealed, values
 from loop_guards.findings import Verdict
 from loop_guards.limits import Limits
@@ -31,8 +31,9 @@ class StartReason(StrEnum):
 class RoundFacts:
     """A fix task before a round or a turn. `rounds_started` counts charged rounds.
 
-    `spent` is what the whole lineage used, `reserved` what its runs in flight may still use,
-    `worst_case` what this run may use. `lineage_resumes` counts humans' resumes of its tasks.
+    `turns_begun` counts turns, also those that a stop cut short. `spent` is what the whole lineage
+    used, `reserved` what its runs in flight may still use, `worst_case` what this run may use.
+    `lineage_resumes` counts humans' resumes of its tasks.
     """
 
     rounds_started: int
@@ -44,6 +45,7 @@ class RoundFacts:
     reserved: Spent = NOTHING_SPENT
     worst_case: Spent = NOTHING_SPENT
     lineage_resumes: int = 0
+    turns_begun: int = 0
 
     def over_budget(self, limits: Limits) -> bool:
         """Whether the purse is empty, or the worst case does not fit beside what is reserved."""
@@ -71,15 +73,24 @@ def allowance(limits: Limits, resumes: int) -> int:
 
 
 def may_start_round(facts: RoundFacts, limits: Limits) -> StartDecision:
-    """Asked before every machine-caused run of a fix task; the first that holds refuses.
+    """Asked before every machine-caused run of a fix task; the first that holds refuses."""
+    return _may_start(facts, limits, used=facts.rounds_started)
 
-    The same is asked before a turn: one whose round could not start would be waste.
+
+def may_start_turn(facts: RoundFacts, limits: Limits) -> StartDecision:
+    """Asked before every turn. One whose round could not start would be waste.
+
+    Turns have the allowance too: humans who stop and resume would else buy turns without end.
     """
+    return _may_start(facts, limits, used=max(facts.rounds_started, facts.turns_begun))
+
+
+def _may_start(facts: RoundFacts, limits: Limits, *, used: int) -> StartDecision:
     questions = (
         (StartReason.STOPPED, facts.stopped),
         (StartReason.KILL_SWITCH, facts.kill_switch),
         (StartReason.ESCALATED, facts.escalated),
-        (StartReason.CAP, facts.rounds_started >= facts.allowance),
+        (StartReason.CAP, used >= facts.allowance),
         (StartReason.BUDGET, facts.over_budget(limits)),
     )
     held = tuple(reason for reason, holds in questions if holds)
@@ -90,7 +101,11 @@ def may_start_round(facts: RoundFacts, limits: Limits) -> StartDecision:
         reservation=NOTHING_SPENT if held else facts.worst_case,
         compared=values(
             rounds_started=facts.rounds_started,
+            turns_begun=facts.turns_begun,
             allowance=facts.allowance,
+            stopped=facts.stopped,
+            kill_switch=facts.kill_switch,
+            escalated=facts.escalated,
             lineage_resumes=facts.lineage_resumes,
             **_amounts(facts, limits),
         ),
@@ -109,7 +124,7 @@ def _amounts(facts: RoundFacts, limits: Limits) -> dict[str, int]:
             ("worst_case", facts.worst_case),
             ("budget", budget),
         )
-        for unit in ("input_tokens", "micro_dollars", "model_seconds")
+        for unit in UNITS
     }
 
 
@@ -219,7 +234,12 @@ def after_round(facts: AfterRoundFacts, limits: Limits) -> NextDecision:
             spent_input_tokens=facts.spent.input_tokens,
             spent_micro_dollars=facts.spent.micro_dollars,
             spent_model_seconds=facts.spent.model_seconds,
+            stopped=facts.stopped,
+            unavailable=facts.unavailable,
+            bounced=facts.bounced,
+            second_flip=facts.second_flip,
             touched=facts.touched,
+            known_patch=facts.known_patch,
         ),
         trace=tuple(Asked(reason, reason if holds else None) for reason, holds in questions),
         seal=sealed(),

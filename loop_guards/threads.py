@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from loop_guards.decisions import Asked, Decision, sealed, values
+from loop_guards.decisions import Decision, sealed, values
 from loop_guards.limits import Limits
+from loop_guards.tables import first_row
 
 
 class ThreadAction(StrEnum):
@@ -59,9 +60,7 @@ def decide_thread(facts: ThreadFacts, limits: Limits) -> ThreadDecision:
         (facts.disagreement, ThreadAction.REPLY, ThreadReason.HUMAN_DISAGREES),
         (True, ThreadAction.KEEP, ThreadReason.STILL_THERE),
     )
-    place = next(place for place, row in enumerate(rows) if row[0])
-    _, action, reason = rows[place]
-    passed = tuple(Asked(code, None) for _, _, code in rows[:place])
+    action, reason, trace = first_row(rows)
     return ThreadDecision(
         outcome=action,
         reason=reason,
@@ -71,6 +70,6 @@ def decide_thread(facts: ThreadFacts, limits: Limits) -> ThreadDecision:
             our_replies=facts.our_replies,
             thread_replies=limits.thread_replies,
         ),
-        trace=(*passed, Asked(reason, reason)),
+        trace=trace,
         seal=sealed(),
     )

@@ -285,6 +285,7 @@ def _merge_facts(
         mode=policy.handoff.mode,
         author_is_bot=ledger.row.is_bot,
         is_fix_pr=ledger.own_task_id is not None,
+        merged=pull.state is PullRequestState.MERGED,
         stopped=ledger.lineage.state is LineageState.STOPPED,
         minimum_severity=policy.handoff.minimum_severity,
         handoff_bases=policy.handoff.bases,

@@ -67,6 +67,7 @@ def merge(**different: Any) -> MergeFacts:
         "mode": HandoffMode.AUTO,
         "author_is_bot": False,
         "is_fix_pr": False,
+        "merged": True,
         "targets": ("red", "purple"),
     }
     return MergeFacts(**(facts | different))

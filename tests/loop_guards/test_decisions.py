@@ -218,7 +218,7 @@ def test_a_record_says_everything() -> None:
     assert record["reasons"] == ["bot_pull_request"]
     assert record["compared"]["author_is_bot"] is True
     assert record["compared"]["severity"] == "warning"
-    assert record["trace"][0] == ["covered", None]
+    assert record["trace"][0] == ["merged", None]
     assert record["trace"][-1] == ["bot_pull_request", HandoffReason.BOT_PULL_REQUEST]
 
 

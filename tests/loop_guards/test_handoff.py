@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -75,12 +76,25 @@ MORE = (
     *(
         clause(f"1 covered by a {state} task", NO, R.ALREADY_HANDED_OFF, covered_by=state)
         for state in TaskState
-        if (state.is_live and state is not TaskState.ESCALATED) or state is TaskState.MERGED
+        if state is not TaskState.ESCALATED
     ),
     *(
-        clause(f"1 a {state} task is over", YES, R.AUTO, covered_by=state)
+        clause(
+            f"1 a {state} task is over, and it is ordered again",
+            YES,
+            R.HUMAN_QUEUE,
+            covered_by=state,
+            order=order(),
+        )
         for state in TaskState
         if not state.is_live and state is not TaskState.MERGED
+    ),
+    clause(
+        "1 an order that has ended asks for nothing",
+        NO,
+        R.ALREADY_HANDED_OFF,
+        covered_by=TaskState.FAILED,
+        order=replace(order(), ended=True),
     ),
     clause(
         "1 a merged task left it open and it is ordered again",
@@ -186,7 +200,7 @@ def test_an_order_on_an_escalated_task_makes_no_second_task() -> None:
 def test_the_trace_ends_with_the_guard_that_spoke() -> None:
     """Guards after the answer were not asked; those before it let pass."""
     trace = decide_handoff(finding(), merge(author_is_bot=True), LIMITS).trace
-    assert [asked.guard for asked in trace[:4]] == ["covered", "not_open", "stopped", "human_queue"]
+    assert [asked.guard for asked in trace[:3]] == ["merged", "covered", "not_open"]
     assert trace[-1].reason == HandoffReason.BOT_PULL_REQUEST
     assert all(asked.reason is None for asked in trace[:-1])
 
@@ -194,7 +208,7 @@ def test_the_trace_ends_with_the_guard_that_spoke() -> None:
 def test_a_yes_asked_every_guard() -> None:
     """The automatic yes is what is left when no guard speaks."""
     decision = decide_handoff(finding(), merge(), LIMITS)
-    assert (decision.reason, len(decision.trace)) == (HandoffReason.AUTO, 13)
+    assert (decision.reason, len(decision.trace)) == (HandoffReason.AUTO, 14)
     assert all(asked.reason is None for asked in decision.trace)
 
 
