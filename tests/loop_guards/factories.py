@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -16,9 +17,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from loop_guards import (
+    Acts,
     AfterRoundFacts,
+    DismissalFacts,
     FindingStatus,
     FixFinding,
+    Handed,
     HandoffFinding,
     HandoffMode,
     HumanOrder,
@@ -27,10 +31,17 @@ from loop_guards import (
     OrderFacts,
     Origin,
     PullState,
+    ResumeFacts,
     ReviewStart,
     RoundFacts,
+    RoundRecord,
     RubricFinding,
     Severity,
+    StopFacts,
+    TaskFacts,
+    TaskState,
+    UnqueueFacts,
+    decide_handoff,
 )
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -142,6 +153,56 @@ def ordering(**different: Any) -> OrderFacts:
     return OrderFacts(**(facts | different))
 
 
+def unqueuing(**different: Any) -> UnqueueFacts:
+    """A person with write access takes out a finding whose order waits."""
+    facts: dict[str, Any] = {"by_human": True, "can_write": True, "order_pending": True}
+    return UnqueueFacts(**(facts | different))
+
+
+def dismissing(**different: Any) -> DismissalFacts:
+    """A person with write access dismisses an open warning."""
+    facts: dict[str, Any] = {
+        "by_human": True,
+        "can_write": True,
+        "status": FindingStatus.OPEN,
+        "severity": Severity.WARNING,
+    }
+    return DismissalFacts(**(facts | different))
+
+
+def stopping(**different: Any) -> StopFacts:
+    """A person with write access stops a lineage that runs."""
+    facts: dict[str, Any] = {"by_human": True, "can_write": True, "stopped": False}
+    return StopFacts(**(facts | different))
+
+
+def resuming(**different: Any) -> ResumeFacts:
+    """A person with write access resumes an escalated task."""
+    facts: dict[str, Any] = {
+        "by_human": True,
+        "can_write": True,
+        "stopped": False,
+        "task": TaskState.ESCALATED,
+    }
+    return ResumeFacts(**(facts | different))
+
+
+def task(state: TaskState, **different: Any) -> TaskFacts:
+    """A task that proposed nothing yet, whose paths nobody else holds."""
+    return TaskFacts(state=state, **different)
+
+
+def record(*blocking: int, **different: Any) -> RoundRecord:
+    """A published round that looked at everything; `blocking` is what blocked after it."""
+    facts: dict[str, Any] = {
+        "head": "c0ffee",
+        "called": True,
+        "published": True,
+        "blocking": frozenset(blocking),
+    }
+    return RoundRecord(**(facts | different))
+
+
 PATHS = st.sampled_from(["", "a.py", "b.py", "c.py", "d.py", "e.py", "f.py", "g:h.py", "ü.py"])
 _MOMENTS = st.datetimes(timezones=st.sampled_from([None, UTC]))
 _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
@@ -157,6 +218,8 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
     """Every value of a type, fields with defaults included; also impossible combinations."""
     if hint in _PLAIN:
         return _PLAIN[hint]
+    if hint in _CHECKED:
+        return _CHECKED[hint]()
     if isinstance(hint, type) and issubclass(hint, Enum):
         return st.sampled_from(hint)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
@@ -168,7 +231,7 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
 def _generic(origin: Any, arguments: tuple[Any, ...]) -> st.SearchStrategy[Any]:
     if origin in (types.UnionType, typing.Union):
         return st.one_of([anything(each) for each in arguments])
-    if origin is tuple:
+    if origin in (tuple, Iterable):
         return st.lists(anything(arguments[0]), max_size=4).map(tuple)
     assert origin is frozenset
     return st.frozensets(anything(arguments[0]), max_size=4)
@@ -187,4 +250,29 @@ ANY_LIMITS = st.builds(
     path_tasks=st.integers(1, 4),
     pingpong_cap=st.integers(1, 10),
     stall_turns=st.integers(1, 3),
+    coverage_attempts=st.integers(1, 3),
+    max_flips=st.integers(1, 3),
+    verify_cycles=st.integers(0, 3),
+    thread_replies=st.integers(0, 3),
+    budget_input_tokens=st.integers(1, 60),
+    max_model_runs=st.integers(0, 60),
 )
+
+
+def _handed() -> st.SearchStrategy[Handed]:
+    """A finding with an answer about it, or about another: only the guards make answers."""
+    answers = st.builds(decide_handoff, anything(HandoffFinding), anything(MergeFacts), ANY_LIMITS)
+    return st.builds(Handed, anything(HandoffFinding), answers)
+
+
+def _acts() -> st.SearchStrategy[Acts]:
+    counts = {item.name: st.integers(0, 40) for item in _fields(Acts)}
+    return st.builds(Acts, **counts)
+
+
+_CHECKED: dict[Any, Callable[[], st.SearchStrategy[Any]]] = {
+    Limits: lambda: ANY_LIMITS,
+    Handed: _handed,
+    Acts: _acts,
+}
+"""Types that refuse some values when they are made, each with what it accepts."""
