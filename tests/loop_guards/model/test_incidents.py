@@ -112,8 +112,10 @@ View = Callable[[int, set[int]], list[FixFinding]]
 
 
 def own_blocks(own: int, fixed: set[int]) -> list[FixFinding]:
-    """Our rule: findings of the other tasks are in the list, and not of this task."""
-    return [of_task(n, of_task=n == own, status=status(fixed=n in fixed)) for n in THREE]
+    """Our rule: findings of the other tasks are in the list, but not of this task. Here they are
+    criticals, on lines that the fix's own diff shows."""
+    listed = {"severity_when_raised": C, "in_own_diff": True}
+    return [of_task(n, of_task=n == own, status=status(fixed=n in fixed), **listed) for n in THREE]
 
 
 def carried_block(own: int, fixed: set[int]) -> list[FixFinding]:
