@@ -8,14 +8,24 @@ the same wherever it stands.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from app.agents.sanitise import outgoing
-from app.domain.diff import Diff, FileChange, Hunk, LineKind
+from app.domain.diff import Diff, FileChange, HunkLine
 from app.domain.effects import Side
 from app.domain.findings import Location
 
 _SHORTEST_QUOTE = 4
+_QUOTE_CHARS = 8_000
+_MOST_QUOTES = 20
+_QUOTED_LINES = 1_000
+"""Lines of a finding's range that are looked through for its quote."""
+
+_QUOTED_BYTES = 4_000_000
+"""A longer change of one file is not looked through for a quote: models may give many."""
+
 _RUN = re.compile(r"`+")
 _SPAN = re.compile(r"`+([^`\n]+)`+")
 
@@ -47,11 +57,7 @@ def anchor(location: Location, diff: Diff, quote: str = "") -> Anchor | None:
         old = _left_quoted(change, lines, quotes)
         if old is not None:
             return Anchor(change.path, old, Side.LEFT)
-    for hunk in change.hunks:
-        found = _in_hunk(change.path, hunk, *lines)
-        if found is not None:
-            return found
-    return _where_quoted(change, quotes)
+    return _in_diff(change, *lines) or _where_quoted(change, quotes)
 
 
 def settle(
@@ -102,57 +108,66 @@ def _lines_of(location: Location) -> tuple[int, int] | None:
     return (min(given), max(given)) if given else None
 
 
-def _in_hunk(path: str, hunk: Hunk, start: int, end: int) -> Anchor | None:
-    right = hunk.right
-    if right:
-        first, last = max(start, right.start), min(end, right.stop - 1)
-        if first > last:
-            return None
-        return Anchor(path, last, Side.RIGHT, first if first < last else None)
-    lines = sorted(number for number in hunk.left if start <= number <= end)
-    if not lines:
+def _in_diff(change: FileChange, start: int, end: int) -> Anchor | None:
+    hunk = change.hunk_at(start, end)
+    if hunk is not None:
+        return _cut(change.path, hunk.right, start, end, Side.RIGHT)
+    # Where nothing is left after the change, all that the diff shows is on the left.
+    empty = (hunk for hunk in change.hunks[:1] if not hunk.new_count and hunk.parents == 1)
+    return next((_cut(change.path, hunk.left, start, end, Side.LEFT) for hunk in empty), None)
+
+
+def _cut(path: str, shown: range, start: int, end: int, side: Side) -> Anchor | None:
+    first, last = max(start, shown.start), min(end, shown.stop - 1)
+    if first > last:
         return None
-    return Anchor(path, lines[-1], Side.LEFT, lines[0] if lines[0] < lines[-1] else None)
+    return Anchor(path, last, side, first if first < last else None)
 
 
-def _quotes(text: str) -> frozenset[str]:
+def _quotes(text: str) -> tuple[bytes, ...]:
     """Pieces of a text that may be code: its lines and what stands in back-ticks."""
-    pieces = {line.strip().strip("`").strip() for line in text[:8000].split("\n")}
-    pieces |= {match[1].strip() for match in _SPAN.finditer(text[:8000])}
-    return frozenset(piece for piece in pieces if len(piece) >= _SHORTEST_QUOTE)
+    pieces = {line.strip().strip("`").strip() for line in text[:_QUOTE_CHARS].split("\n")}
+    pieces |= {match[1].strip() for match in _SPAN.finditer(text[:_QUOTE_CHARS])}
+    telling = sorted((piece for piece in pieces if len(piece) >= _SHORTEST_QUOTE), key=len)
+    return tuple(piece.encode("utf-8", "surrogatepass") for piece in telling[-_MOST_QUOTES:])
 
 
-def _is_quoted(text: str, quotes: frozenset[str]) -> bool:
-    return any(quote in text for quote in quotes)
+def _is_quoted(line: HunkLine, quotes: Sequence[bytes]) -> bool:
+    return any(quote in line.content for quote in quotes)
 
 
-def _right_fits(change: FileChange, lines: tuple[int, int], quotes: frozenset[str]) -> bool:
+def _right_fits(change: FileChange, lines: tuple[int, int], quotes: Sequence[bytes]) -> bool:
+    last = min(lines[1], lines[0] + _QUOTED_LINES)
     return any(
-        item.new is not None and lines[0] <= item.new <= lines[1] and _is_quoted(item.text, quotes)
-        for hunk in change.hunks
-        for item in hunk.lines
+        _is_quoted(line, quotes) for hunk in change.hunks for line in hunk.shown(lines[0], last)
     )
 
 
-def _left_quoted(change: FileChange, lines: tuple[int, int], quotes: frozenset[str]) -> int | None:
+def _left_quoted(change: FileChange, lines: tuple[int, int], quotes: Sequence[bytes]) -> int | None:
     """The one removed line in the range by old numbers that is quoted."""
+    last = min(lines[1], lines[0] + _QUOTED_LINES)
     found = [
-        item.old
+        line.old
         for hunk in change.hunks
-        for item in hunk.lines
-        if item.kind is LineKind.REMOVED and item.old is not None
-        if lines[0] <= item.old <= lines[1] and _is_quoted(item.text, quotes)
+        for line in hunk.removed(lines[0], last)
+        if _is_quoted(line, quotes)
     ]
     return found[0] if len(found) == 1 else None
 
 
-def _where_quoted(change: FileChange, quotes: frozenset[str]) -> Anchor | None:
+def _where_quoted(change: FileChange, quotes: Sequence[bytes]) -> Anchor | None:
     """The only line of the file's diff that a quote names, on the new side if it is there."""
-    if not quotes:
+    if not quotes or sum(len(hunk.body) for hunk in change.hunks) > _QUOTED_BYTES:
         return None
-    quoted = [item for hunk in change.hunks for item in hunk.lines if _is_quoted(item.text, quotes)]
-    right = [item.new for item in quoted if item.new is not None]
+    right: list[int] = []
+    left: list[int] = []
+    for line in chain.from_iterable(hunk.holding(quotes) for hunk in change.hunks):
+        if line.new is not None:
+            right.append(line.new)
+        elif line.old is not None:
+            left.append(line.old)
+        if len(right) > 1:
+            return None
     if right:
-        return Anchor(change.path, right[0]) if len(right) == 1 else None
-    left = [item.old for item in quoted if item.old is not None]
+        return Anchor(change.path, right[0])
     return Anchor(change.path, left[0], Side.LEFT) if len(left) == 1 else None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from app.domain.coverage import Coverage, CoverageEntry, CoverageState
-from app.domain.diff import FileChange, FileStatus, LineKind
+from app.domain.diff import FileChange, FileStatus
 from app.git.objects import glob_matcher
 from app.review.risk import is_sensitive
 
@@ -69,8 +69,10 @@ _MIGRATION = re.compile(
     re.IGNORECASE,
 )
 _MINIFIED = (".min.js", ".min.css", ".min.mjs", ".bundle.js", ".bundle.css")
-_HEAD_BYTES = 4_096
-_HEAD_LINES = 20
+HEAD_BYTES = 4_096
+HEAD_LINES = 20
+"""What of a file's top is looked at."""
+
 _GENERATED = re.compile(
     rb"@generated\b"
     rb"|\bcode generated\b.{0,200}\bdo not edit\b"
@@ -213,9 +215,8 @@ def _drops_marker(facts: FileFacts) -> bool:
         return False
     removed = b"\n".join(
         line.content
-        for hunk in facts.change.hunks
-        for line in hunk.lines
-        if line.kind is LineKind.REMOVED and (line.old or 0) <= _HEAD_LINES
+        for hunk in facts.change.hunks[:HEAD_LINES]
+        for line in hunk.removed(1, HEAD_LINES)
     )
     return looks_generated(removed)
 
@@ -232,13 +233,13 @@ def looks_generated(head: bytes) -> bool:
     """
     if generator_line(head) is not None:
         return True
-    lines = head[:_HEAD_BYTES].split(b"\n")[:_HEAD_LINES]
+    lines = head[:HEAD_BYTES].split(b"\n")[:HEAD_LINES]
     return bool(_ESLINT_HEADER.match(head)) and any(len(line) > _LONG_LINE for line in lines)
 
 
 def generator_line(head: bytes) -> bytes | None:
     """The comment by which a generator marks its output, without version numbers; None: none."""
-    said = list(_comments(head[:_HEAD_BYTES].split(b"\n")[:_HEAD_LINES]))
+    said = list(_comments(head[:HEAD_BYTES].split(b"\n")[:HEAD_LINES]))
     if _NOT_GENERATED.search(b"\n".join(said)):
         return None
     marked = next((line for line in said if _GENERATED.search(line)), None)
@@ -270,9 +271,10 @@ def _says_nothing(change: FileChange) -> bool:
 
     Moving a file to where workflows live changes what runs without changing a line.
     """
-    moved = change.status in (FileStatus.RENAMED, FileStatus.COPIED)
+    if change.hunks or change.status not in (FileStatus.RENAMED, FileStatus.COPIED):
+        return False
     sensitive = is_sensitive(change.path) or is_sensitive(change.old_path or "")
-    return moved and not change.hunks and change.old_mode == change.new_mode and not sensitive
+    return change.old_mode == change.new_mode and not sensitive
 
 
 AttributeRule = tuple[str, frozenset[str], frozenset[str]]

@@ -15,6 +15,8 @@ from app.git.mirror import Repository
 from app.git.objects import Tree
 from app.policy.paths import ignored_by, withheld_by
 from app.review.filter import (
+    HEAD_BYTES,
+    HEAD_LINES,
     AttributeRule,
     FileFacts,
     SkipReason,
@@ -26,7 +28,6 @@ from app.review.filter import (
 
 Spot = tuple[str | None, int | None]
 
-_HEAD_BYTES = 4_096
 _ATTRIBUTES_BYTES = 1 << 20
 _EXTENSION = re.compile(r"\.[^.]+\Z")
 _KIND = re.compile(r"[._-][^._-]+\.[^.]+\Z")
@@ -63,11 +64,11 @@ async def open_source(repository: Repository, base: str, head: str) -> Source:
 async def file_facts(source: Source, policy: Policy) -> tuple[FileFacts, ...]:
     """What the filter needs of each file; attributes and old contents come from the base side."""
     changes = source.diff.files
-    tops = [_first_lines(change) for change in changes]
+    tops = [first_lines(change) for change in changes]
     siblings = await _siblings(source.base_tree, changes, tops)
     before = {at: path for at, change in enumerate(changes) if (path := _base_path(change))}
     heads = await source.base_tree.heads(
-        {*before.values(), *chain.from_iterable(siblings.values())}, _HEAD_BYTES
+        {*before.values(), *chain.from_iterable(siblings.values())}, HEAD_BYTES
     )
     attributes = await _attribute_rules(source.base_tree, changes)
     return tuple(
@@ -130,13 +131,12 @@ def _endings(path: str) -> tuple[str, str]:
     )
 
 
-def _first_lines(change: FileChange) -> bytes:
+def first_lines(change: FileChange) -> bytes:
     """The top of the new file, if the diff shows it."""
-    lines: list[bytes] = []
-    for hunk in change.hunks[:1]:
-        if hunk.new_start <= 1:
-            lines = [line.content for line in hunk.lines if line.new is not None]
-    return b"\n".join(lines)[:_HEAD_BYTES]
+    if not change.shows(1):
+        return b""
+    lines = change.hunks[0].shown(1, HEAD_LINES)
+    return b"\n".join(line.content for line in lines)[:HEAD_BYTES]
 
 
 def _base_path(change: FileChange) -> str | None:
@@ -177,9 +177,7 @@ def touched(diff: Diff, locations: Iterable[Location]) -> frozenset[Spot]:
         if change is None or location.start_line is None:
             continue
         last = max(location.start_line, location.end_line or location.start_line)
-        lines = range(location.start_line, min(last, location.start_line + 1000) + 1)
-        gone = change.status is FileStatus.DELETED
-        if gone or any(change.shows(line) for line in lines):
+        if change.status is FileStatus.DELETED or change.shows(location.start_line, last):
             shown.add((location.path, location.start_line))
     return frozenset(shown)
 

@@ -23,9 +23,13 @@ def suggestion_at(
     if suggestion is None or not is_exact(place, location):
         return ""
     first = place.start_line or place.line
-    replaced = [change.text_at(number) or "" for number in range(first, place.line + 1)]
     code = _lines(suggestion)
-    if _repeats_neighbours(code, change, first, place.line):
+    most = min(len(code), _NEIGHBOURS)
+    texts = change.texts(first - most, place.line + most)
+    replaced = [texts.get(number, "") for number in range(first, place.line + 1)]
+    before = [texts.get(first - n) for n in range(1, most + 1)]
+    after = [texts.get(place.line + n) for n in range(1, most + 1)]
+    if _repeats(code, before, after):
         return ""
     fitted = _indented(code, replaced)
     if fitted is None:
@@ -38,13 +42,14 @@ def _lines(code: str) -> list[str]:
     return code.split("\n") if code else []
 
 
-def _repeats_neighbours(code: Sequence[str], change: FileChange, first: int, last: int) -> bool:
-    """Whether the replacement ends with the lines after the range or begins with those before."""
-    most = min(len(code), _NEIGHBOURS)
-    after = [change.text_at(last + n) for n in range(1, most + 1)]
-    before = [change.text_at(first - n) for n in range(1, most + 1)]
+def _repeats(
+    code: Sequence[str], before: Sequence[str | None], after: Sequence[str | None]
+) -> bool:
+    """Whether the replacement ends with the lines after the range or begins with those before
+    (the nearest first)."""
     return any(
-        _same(code[-n:], after[:n]) or _same(code[:n], before[:n][::-1]) for n in range(1, most + 1)
+        _same(code[-n:], after[:n]) or _same(code[:n], before[:n][::-1])
+        for n in range(1, len(before) + 1)
     )
 
 

@@ -6,9 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.diff import Diff, FileChange, FileStatus, Hunk, LineKind, count_lines
+from app.domain.diff import (
+    Diff,
+    FileChange,
+    FileStatus,
+    Hunk,
+    LineKind,
+    blocks_of,
+    count_lines,
+)
 
-HUNK = Hunk(4, 6, b" same\n-gone\n+new \xff\n \n")
+HUNK = Hunk(4, 3, 6, 3, b" same\n-gone\n+new \xff\n \n")
 
 
 def file(path: str = "a.py", status: FileStatus = FileStatus.MODIFIED) -> FileChange:
@@ -16,9 +24,10 @@ def file(path: str = "a.py", status: FileStatus = FileStatus.MODIFIED) -> FileCh
 
 
 def test_a_hunk_says_which_lines_it_shows() -> None:
-    """Right: everything that stands after the change; left: only what it removed."""
+    """Everything that stands on either side, and what it removed."""
     assert list(HUNK.right) == [6, 7, 8]
-    assert HUNK.left == {5}
+    assert list(HUNK.left) == [4, 5, 6]
+    assert [line.old for line in HUNK.removed(1, 99)] == [5]
 
 
 BODY_LINES = (b" a", b"+a", b"-a", b"+", b"-", b"+\\", b"", b"\r", b"\\ No newline")
@@ -28,12 +37,11 @@ BODY_LINES = (b" a", b"+a", b"-a", b"+", b"-", b"+\\", b"", b"\r", b"\\ No newli
 def test_lines_are_counted_as_they_are_read(lines: list[bytes], ends: bool) -> None:
     """Counting without reading gives what reading gives; a remark is no line of any side."""
     body = b"".join(line + b"\n" for line in lines)
-    hunk = Hunk(3, 5, body if ends else body[:-1])
+    hunk = Hunk(3, 0, 5, 0, body if ends else body[:-1])
     kinds = [line.kind for line in hunk.lines]
     assert count_lines(hunk.body) == (
         kinds.count(LineKind.ADDED), kinds.count(LineKind.REMOVED), kinds.count(LineKind.CONTEXT)
     )  # fmt: skip
-    assert list(hunk.right) == [line.new for line in hunk.shown]
 
 
 @pytest.mark.parametrize(
@@ -78,3 +86,32 @@ def test_a_deleted_file_is_found_and_a_stranger_is_not() -> None:
     assert diff.file("gone") is diff.files[0]
     assert diff.file("c") is None
     assert diff.paths == {"gone", "b"}
+
+
+@given(st.lists(st.sampled_from(BODY_LINES), min_size=1), st.integers(-1, 30), st.integers(-1, 30))
+def test_lines_are_found_by_their_numbers(lines: list[bytes], first: int, last: int) -> None:
+    """Asking for a few lines gives what reading all of them gives, however they are looked up."""
+    body = b"".join(line + b"\n" for line in lines)
+    counts = count_lines(body)
+    hunk = Hunk(3, counts.old, 5, counts.new, body)
+    whole = hunk.lines
+    for block in (1, 3, 1 << 16):
+        parts = Hunk(*hunk)
+        parts.__dict__["_blocks"] = blocks_of(parts, block)
+        assert parts.shown(first, last) == tuple(
+            line for line in whole if line.new is not None and first <= line.new <= last
+        )
+        assert parts.removed(first, last) == tuple(
+            line
+            for line in whole
+            if line.kind is LineKind.REMOVED and line.old is not None and first <= line.old <= last
+        )
+
+
+@given(st.lists(st.sampled_from((*BODY_LINES, b"+-a", b"-+a", b" a+", b"+x a")), min_size=1))
+def test_lines_are_found_by_their_text(lines: list[bytes]) -> None:
+    """The sign before a line is no part of its text."""
+    hunk = Hunk(3, 0, 5, 0, b"".join(line + b"\n" for line in lines))
+    for pieces in ([b"a"], [b"-a", b"x"], [b"+"], [b"a+", b"\\"]):
+        wanted = [line for line in hunk.lines if any(piece in line.content for piece in pieces)]
+        assert list(hunk.holding(pieces)) == wanted

@@ -93,7 +93,7 @@ async def empty_patches(
     folder: Path, files: Sequence[FileChange], patches: Mapping[str, str], context: PromptContext
 ) -> None:
     """Writes every patch file empty."""
-    await write_run_files(folder, [replace(file, patch=b"") for file in files], patches, context)
+    await write_run_files(folder, [replace(file, raw=b"") for file in files], patches, context)
 
 
 class Wrapped:

@@ -40,8 +40,9 @@ def change(path: str = "app/a.py", lines: int = 4, **changes: object) -> FileCha
         status=FileStatus.ADDED,
         additions=lines,
         deletions=0,
-        hunks=(Hunk(0, 1, added),),
-        patch=b"+x\n",
+        hunks=(Hunk(0, 0, 1, lines, added),),
+        raw=b"+x\n",
+        ends=3,
     )
     return replace(base, **changes)  # type: ignore[arg-type]
 
