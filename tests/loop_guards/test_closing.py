@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +22,7 @@ from loop_guards import (
     Limits,
     MergeFacts,
     Origin,
+    RefusedOrder,
     Severity,
     TaskPlan,
     TaskState,
@@ -213,6 +215,39 @@ def test_an_order_on_an_escalated_task_is_listed_as_resumed() -> None:
     assert (made.tasks, made.resumed) == ((), (4,))
 
 
+REFUSED_AT_MERGE = [
+    pytest.param(finding(1, order=order(7)), [], id="carried out"),
+    pytest.param(
+        finding(1, order=order(7), in_merged_tree=False), [RefusedOrder(7, "not_open")], id="gone"
+    ),
+    pytest.param(
+        finding(1, order=order(7), covered_by=TaskState.FIXING),
+        [RefusedOrder(7, "already_handed_off")],
+        id="a task works on it already",
+    ),
+    pytest.param(
+        finding(1, order=replace(order(7), ended=True), in_merged_tree=False),
+        [],
+        id="one that has ended is not ended twice",
+    ),
+    pytest.param(finding(1, in_merged_tree=False), [], id="not ordered"),
+]
+
+
+@pytest.mark.parametrize(("asked", "refused"), REFUSED_AT_MERGE)
+def test_an_order_that_can_not_be_carried_out_says_why(
+    asked: HandoffFinding, refused: list[RefusedOrder]
+) -> None:
+    """At the merge a pending order becomes a task or ends as refused with the guard's code."""
+    assert list(plan(asked).refused) == refused
+
+
+def test_a_stop_refuses_no_order() -> None:
+    """Deferred is no end: the order waits for the resume."""
+    stopped = plan(finding(1, order=order()), stopped=True)
+    assert (stopped.tasks, stopped.refused, stopped.resumed) == ((), (), ())
+
+
 def test_a_doubled_merge_makes_nothing_twice() -> None:
     """Once covered, the findings of the first delivery are not handed off by the second."""
     assert plan(finding(1, covered_by=TaskState.QUEUED)).tasks == ()
@@ -270,6 +305,26 @@ def test_tasks_partition_what_is_handed_off(world: Merged) -> None:
     ]
     assert sorted(inside) == sorted(yes)
     assert len({task.key for task in made.tasks}) == len(made.tasks)
+
+
+@PATIENT
+@given(merged(), st.booleans())
+def test_every_order_ends_once_or_waits(world: Merged, stopped: bool) -> None:
+    """A pending order is in one task, refused, or resumes one task; deferred ones wait. Nothing is
+    lost."""
+    findings, facts, limits = world
+    made = plan_merged(findings, replace(facts, stopped=stopped), limits)
+    pending = {each.id: each.pending.id for each in findings if each.pending is not None}
+    in_tasks = [number for task in made.tasks for number in task.ordered_ids]
+    waiting = [
+        said.finding_id
+        for said in made.decisions
+        if isinstance(said, HandoffDecision) and said.asks_again and said.finding_id in pending
+    ]
+    ended = [*in_tasks, *made.resumed, *waiting]
+    refused = [order.order_id for order in made.refused]
+    assert sorted([*(pending[number] for number in ended), *refused]) == sorted(pending.values())
+    assert len(set(ended)) == len(ended)
 
 
 @PATIENT

@@ -58,6 +58,7 @@ def clause(
 
 R = HandoffReason
 ROWS = (
+    clause("0 not merged", NO, R.NOT_MERGED, {"merged": False}),
     clause("1 a live task", NO, R.ALREADY_HANDED_OFF, covered_by=TaskState.FIXING),
     clause("2 gone from the tree", NO, R.NOT_OPEN, in_merged_tree=False),
     clause("3 stopped", DEFERRED, R.STOPPED, {"stopped": True}),
@@ -214,6 +215,20 @@ def test_a_yes_asked_every_guard() -> None:
 
 @PATIENT
 @given(anything(HandoffFinding), anything(MergeFacts), ANY_LIMITS)
+def test_what_a_task_covered_once_needs_a_new_order(
+    asked: HandoffFinding, facts: MergeFacts, limits: Limits
+) -> None:
+    """At most one automatic task per finding, ever; every further one holds an order of its own."""
+    decision = decide_handoff(asked, facts, limits)
+    if asked.covered_by is not None:
+        assert decision.reason != HandoffReason.AUTO
+        assert not decision.yes or asked.pending is not None
+    if not facts.merged:
+        assert decision.reason == HandoffReason.NOT_MERGED
+
+
+@PATIENT
+@given(anything(HandoffFinding), anything(MergeFacts), ANY_LIMITS)
 def test_machines_hand_nothing_of_their_own_off(
     asked: HandoffFinding, facts: MergeFacts, limits: Limits
 ) -> None:
@@ -221,11 +236,11 @@ def test_machines_hand_nothing_of_their_own_off(
     decision = decide_handoff(asked, facts, limits)
     if not decision.yes:
         return
-    ordered = asked.order is not None
+    ordered = asked.pending is not None
     assert decision.reason == (HandoffReason.HUMAN_QUEUE if ordered else HandoffReason.AUTO)
     if not ordered:
         assert not any((facts.author_is_bot, facts.is_fix_pr, asked.first_seen_after_merge))
         assert asked.origin in (Origin.ORIGINAL, Origin.INTRODUCED)
-        assert asked.covered_by is not TaskState.MERGED
+        assert asked.covered_by is None
     assert not any((facts.stopped, facts.kill_switch))
     assert asked.covered_by is None or not asked.covered_by.is_live

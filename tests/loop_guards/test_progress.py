@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
@@ -14,6 +15,8 @@ from loop_guards import (
     NextOutcome,
     RoundFacts,
     Spent,
+    StartDecision,
+    StartOutcome,
     StartReason,
     TaskState,
     Verdict,
@@ -22,6 +25,7 @@ from loop_guards import (
     after_round,
     allowance,
     may_start_round,
+    may_start_turn,
     may_verify,
     purse,
 )
@@ -39,10 +43,36 @@ REFUSALS: list[tuple[StartReason, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("reason", "fact"), REFUSALS, ids=[each for each, _ in REFUSALS])
-def test_each_refusal_of_a_round(reason: StartReason, fact: dict[str, Any]) -> None:
-    """One of these alone keeps a machine-caused run from starting."""
-    decision = may_start_round(before_round(**fact), LIMITS)
+@pytest.mark.parametrize("ask", [may_start_round, may_start_turn])
+def test_each_refusal_of_a_round_or_turn(
+    ask: Callable[[RoundFacts, Limits], StartDecision], reason: StartReason, fact: dict[str, Any]
+) -> None:
+    """One of these alone keeps a machine-caused run from starting; nothing is reserved for it."""
+    decision = ask(before_round(worst_case=Spent(1), **fact), LIMITS)
     assert (decision.allowed, decision.reason, decision.reasons) == (False, reason, (reason,))
+    assert (decision.outcome, decision.reservation) == (StartOutcome.REFUSE, Spent())
+    assert [asked.reason for asked in decision.trace if asked.reason] == [reason]
+    assert [asked.guard for asked in decision.trace] == [each for each, _ in REFUSALS]
+
+
+# (rounds started, turns begun) of an allowance of 5; may a round start, may a turn?
+USED = [
+    pytest.param(4, 4, True, True, id="one is left"),
+    pytest.param(4, 5, True, False, id="turns that a stop cut short are used up"),
+    pytest.param(5, 4, False, False, id="a turn whose round could not start"),
+    pytest.param(0, 5, True, False, id="only stopped turns"),
+    pytest.param(0, 0, True, True, id="none used"),
+]
+
+
+@pytest.mark.parametrize(("rounds", "turns", "round_starts", "turn_starts"), USED)
+def test_turns_have_the_allowance_too(
+    rounds: int, turns: int, round_starts: bool, turn_starts: bool
+) -> None:
+    """Stopping and resuming buys no turns: one is charged when it begins, as a round is."""
+    facts = before_round(rounds_started=rounds, turns_begun=turns)
+    assert may_start_round(facts, LIMITS).allowed is round_starts
+    assert may_start_turn(facts, LIMITS).allowed is turn_starts
 
 
 @pytest.mark.parametrize(
@@ -77,6 +107,46 @@ PURSES = [
 ]
 
 
+RUNS = Limits(max_model_runs=100)
+MODEL_RUNS = [
+    pytest.param(LIMITS, {"spent": Spent(model_runs=10_000)}, True, id="no cut: the bound limits"),
+    pytest.param(RUNS, {"spent": Spent(model_runs=99)}, True, id="one is left"),
+    pytest.param(RUNS, {"spent": Spent(model_runs=100)}, False, id="none is left"),
+    pytest.param(
+        RUNS,
+        {"spent": Spent(model_runs=90), "worst_case": Spent(model_runs=11)},
+        False,
+        id="the worst case does not fit",
+    ),
+    pytest.param(
+        RUNS,
+        {"spent": Spent(model_runs=90), "worst_case": Spent(model_runs=10)},
+        True,
+        id="the worst case just fits",
+    ),
+    pytest.param(
+        RUNS,
+        {"spent": Spent(model_runs=90), "reserved": Spent(model_runs=10)},
+        False,
+        id="a parallel task took the rest",
+    ),
+    pytest.param(
+        RUNS, {"spent": Spent(model_runs=139), "lineage_resumes": 1}, True, id="a resume's share"
+    ),
+    pytest.param(
+        RUNS, {"spent": Spent(model_runs=140), "lineage_resumes": 1}, False, id="and not more"
+    ),
+]
+
+
+@pytest.mark.parametrize(("limits", "facts", "starts"), MODEL_RUNS)
+def test_max_model_runs_cuts_a_lineage(limits: Limits, facts: dict[str, Any], starts: bool) -> None:
+    """The policy's cut below the bound; 0 cuts nothing. A resume adds its share, as to budgets."""
+    decision = may_start_round(before_round(**facts), limits)
+    assert decision.allowed is starts
+    assert decision.reason == (StartReason.ALLOWED if starts else StartReason.BUDGET)
+
+
 @pytest.mark.parametrize(("facts", "starts"), PURSES)
 def test_the_worst_case_must_fit(facts: dict[str, Any], starts: bool) -> None:
     """One purse for the lineage: what is spent, what runs in flight may use, and this run."""
@@ -97,8 +167,31 @@ def test_a_resume_adds_half_the_rounds_and_at_least_one(
 
 
 def test_a_resume_adds_its_share_of_the_budget() -> None:
-    """Two rounds of five bring two fifths of each budget."""
-    assert purse(LIMITS, 1) == Spent(2_800_000, 14_000_000, 5_040)
+    """Two rounds of five bring two fifths of each budget, rounded down."""
+    assert purse(LIMITS) == Spent(2_000_000, 10_000_000, 3_600, 0)
+    assert purse(LIMITS, 1) == Spent(2_800_000, 14_000_000, 5_040, 0)
+    odd = Limits(budget_input_tokens=3, budget_micro_dollars=4, max_model_runs=7)
+    assert purse(odd, 1) == Spent(4, 5, 5_040, 9)
+    assert purse(odd, -1) == purse(odd)
+
+
+def test_a_decision_tells_what_is_in_the_purse() -> None:
+    """Spent, reserved, the worst case and the budget, each in its four units."""
+    facts = before_round(
+        spent=Spent(1, 2, 3, 4),
+        reserved=Spent(5, 6, 7, 8),
+        worst_case=Spent(9, 10, 11, 12),
+        lineage_resumes=1,
+    )
+    compared = may_start_round(facts, Limits(max_model_runs=10)).compared
+    units = ("input_tokens", "micro_dollars", "model_seconds", "model_runs")
+    for name, amounts in (
+        ("spent", (1, 2, 3, 4)),
+        ("reserved", (5, 6, 7, 8)),
+        ("worst_case", (9, 10, 11, 12)),
+        ("budget", (2_800_000, 14_000_000, 5_040, 14)),
+    ):
+        assert tuple(compared[f"{name}_{unit}"] for unit in units) == amounts
 
 
 NEXT: list[Any] = [
