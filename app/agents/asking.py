@@ -1,8 +1,9 @@
 """Asks an agent until its answer can be read, within bounds: the same rules for every agent.
 
 An unreadable answer is asked for once more with what was wrong; one that was cut off, once more
-with twice the room. Nothing is asked again with too little time left. What was good in the first
-answer is kept when the second is worse.
+with twice the room; and never more often than one agent may be asked for one answer. Nothing is
+asked again with too little time left. What was good in the first answer is kept when the second is
+worse.
 """
 
 from __future__ import annotations
@@ -27,12 +28,29 @@ from app.agents.port import (
     ignore_events,
 )
 from app.agents.prompts import note
+from app.agents.rationed import SESSIONS_PER_AGENT
 from app.agents.sanitise import untrusted
 from app.domain.runs import Usage
 from app.errors import JobError
 
 MORE_ROOM = 2
 """By how much the output allowance grows when an answer was cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskLimits:
+    """Bounds of one question. `sessions` (≥ 1) are all it may take, the first included.
+
+    `within_s` bounds the wall clock of all of them; with less than `minimum_left_s` left of that,
+    or of the task's own time, nothing is asked again.
+    """
+
+    sessions: int = SESSIONS_PER_AGENT
+    within_s: float = float("inf")
+    minimum_left_s: float = MINIMUM_LEFT_S
+
+
+DEFAULT_LIMITS = AskLimits()
 
 
 class Parsed(Protocol):
@@ -109,8 +127,7 @@ async def ask(
     parse: Parser[P],
     *,
     on_event: EventSink = ignore_events,
-    within_s: float | None = None,
-    minimum_left_s: float = MINIMUM_LEFT_S,
+    limits: AskLimits = DEFAULT_LIMITS,
 ) -> Answer[P]:
     """Run the task, and again where the rules above say so.
 
@@ -119,19 +136,19 @@ async def ask(
     """
     tap = _Tap(on_event)
     began = time.monotonic()
-    wall = within_s if within_s is not None else float("inf")
     best: _Session[P] | None = None
     tried: set[str] = set()
     sessions = 0
     while True:
         sessions += 1
-        left = wall - (time.monotonic() - began)
+        left = limits.within_s - (time.monotonic() - began)
         session = await _one_session(task, runtime, parse, tap, left)
         best = session if best is None or session.rank >= best.rank else best
         spent = tap.usage.model_seconds
-        left = min(wall - (time.monotonic() - began), task.limits.timeout_s - spent)
-        following = _following(task, session, tried, left, minimum_left_s)
-        if following is None:
+        wall = limits.within_s - (time.monotonic() - began)
+        left = min(wall, task.limits.timeout_s - spent)
+        following = _following(task, session, tried, left, limits.minimum_left_s)
+        if following is None or sessions >= limits.sessions:
             break
         task = following
     seconds = time.monotonic() - began

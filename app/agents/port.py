@@ -194,6 +194,11 @@ class ModelCallStarted:
     number: int
     model: ModelRef
 
+    @property
+    def begins_session(self) -> bool:
+        """Whether the session costs something from now on: what counts sessions counts these."""
+        return self.number == 1
+
 
 @dataclass(frozen=True, slots=True)
 class ModelCallFinished:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from app.agents.asking import Answer, ask
+from app.agents.asking import Answer, AskLimits, ask
 from app.agents.failback import MINIMUM_LEFT_S
 from app.agents.findings_xml import ParsedFindings, ParseOutcome, parse_findings
 from app.agents.port import AgentTask, EventSink, FinishReason, Runtime, ignore_events
@@ -74,8 +74,7 @@ async def _review(
         runtime,
         parse,
         on_event=on_event,
-        within_s=left_s,
-        minimum_left_s=limits.minimum_left_s,
+        limits=AskLimits(within_s=left_s, minimum_left_s=limits.minimum_left_s),
     )
     return _outcome(task, answer)
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from app.agents.asking import ask
+from app.agents.asking import AskLimits, ask
 from app.agents.findings_xml import ParseOutcome, parse_fix_report
-from app.agents.port import AgentEvent, EventSink, ModelCallFinished, ModelRef
+from app.agents.port import AgentEvent, EventSink, ModelCallFinished, ModelCallStarted, ModelRef
 from app.agents.prompt_context import FixContext, FixFinding, Remark, fixer_prompt
+from app.agents.rationed import RationedRuntime
 from app.agents.tasks import agent_task
 from app.agents.tools import reading_tools
 from app.agents.workspace import Workspace
@@ -24,7 +25,7 @@ from app.fixer.tools import editing_tools
 from app.fixer.workspace import EditableTree
 from app.jobs.context import JobContext
 from app.policy.paths import instructions_for, withheld_by
-from app.store.lineages import book
+from app.store.lineages import book, book_session
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,14 @@ class FixSession:
     facts: TurnFacts
     policy: Policy
 
-    async def work(self, tree: EditableTree, *, check_said: str = "") -> FixAnswer:
-        """Let the agent work in the checkout. An unreadable report is asked for once more.
+    @property
+    def left(self) -> int:
+        """How many agent sessions this turn may still begin, whichever worker began the others."""
+        return self._runtime.left(AgentName.FIXER.value)
+
+    async def work(self, tree: EditableTree, *, most: int, check_said: str = "") -> FixAnswer:
+        """Let the agent work in the checkout, in at most `most` (≥ 1) sessions and never in more
+        than the turn has left. An unreadable report is asked for once more.
 
         `check_said` is what the repository's own check printed about the attempt before.
         """
@@ -78,9 +85,10 @@ class FixSession:
         )
         answer = await ask(
             task,
-            self.services.runtime,
+            self._runtime,
             parse_fix_report,
             on_event=_booking(self.job, self.facts.lineage_id),
+            limits=AskLimits(sessions=most),
         )
         report = answer.parsed
         unusable = report.outcome is ParseOutcome.FAILED
@@ -91,11 +99,19 @@ class FixSession:
             failed=(answer.reason or "malformed") if unusable else None,
         )
 
+    @property
+    def _runtime(self) -> RationedRuntime:
+        return RationedRuntime(self.services.runtime, self.job)
+
 
 def _booking(job: JobContext, lineage_id: int) -> EventSink:
-    """Each call is booked when it ends: a turn that is cut off has paid for what it used."""
+    """A session is booked when it begins, each call when it ends: a turn that is cut off has paid
+    for what it used."""
 
     async def on_event(event: AgentEvent) -> None:
+        if isinstance(event, ModelCallStarted) and event.begins_session:
+            async with job.store.write() as session:
+                await book_session(session, lineage_id, now=job.clock.now())
         if isinstance(event, ModelCallFinished):
             async with job.store.write() as session:
                 await book(session, lineage_id, event.usage, now=job.clock.now())

@@ -31,16 +31,25 @@ class Committed:
 
 
 async def attempt(session: FixSession, place: Place, identity: Identity) -> Committed | Ended:
-    """One session, and one more if the repository's check fails on what it made."""
+    """The agent's work, and once more if the repository's check fails on what it made.
+
+    All of it takes at most the sessions of one agent (DESIGN §3.8): where there is a check, one of
+    them is kept for what it says.
+    """
     work = session.services.work
+    kept = 1 if session.policy.verify_command else 0
     async with checkout(place.mirror, place.start, work) as files:
-        done = await _commit(session, files, identity)
+        done = await _commit(session, files, identity, most=max(1, session.left - kept))
         if isinstance(done, Ended):
             return done
         verified = await _check(session, place, done.sha)
         if verified.passed:
             return done
-        again = await _commit(session, files, identity, check_said=verified.output)
+        if session.left == 0:
+            return Ended(FixTaskState.DECLINED, "verify_failed", done.answer)
+        again = await _commit(
+            session, files, identity, most=session.left, check_said=verified.output
+        )
         if isinstance(again, Ended):
             failed = again.state is FixTaskState.FAILED
             return again if failed else Ended(again.state, "verify_failed", done.answer)
@@ -50,9 +59,9 @@ async def attempt(session: FixSession, place: Place, identity: Identity) -> Comm
 
 
 async def _commit(
-    session: FixSession, files: Checkout, identity: Identity, *, check_said: str = ""
+    session: FixSession, files: Checkout, identity: Identity, *, most: int, check_said: str = ""
 ) -> Committed | Ended:
-    answer = await session.work(EditableTree(files.path), check_said=check_said)
+    answer = await session.work(EditableTree(files.path), most=most, check_said=check_said)
     if answer.failed is not None:
         return Ended(FixTaskState.FAILED, f"fixer_{answer.failed}", answer)
     message = commit_message(view_of(session.facts, answer))

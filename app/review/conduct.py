@@ -14,10 +14,11 @@ from typing import Any, Protocol
 
 from pydantic import TypeAdapter
 
-from app.agents.asking import ask
+from app.agents.asking import AskLimits, ask
 from app.agents.findings_xml import ParsedReview, ParseOutcome, parse_review
 from app.agents.port import AgentTask, EventSink, FinishReason, ModelRef, Runtime
 from app.agents.prompt_context import PromptContext, coordinator_prompt, reviewer_prompt
+from app.agents.rationed import RationedRuntime
 from app.agents.reviewer_results import ReviewerOutcome, render_reviewer_results
 from app.agents.scheduler import run_reviewers
 from app.agents.tasks import agent_task
@@ -88,7 +89,8 @@ async def conduct(
     brief: Brief, runtime: Runtime, journal: Journal, on_event: EventSink
 ) -> Conducted:
     """Run the review. Raises AgentError when nothing can be concluded from it."""
-    desk = _Desk(brief, runtime, journal, on_event)
+    # However often an agent is asked again, also after restarts: DESIGN §3.8 counts on it.
+    desk = _Desk(brief, RationedRuntime(runtime, journal), journal, on_event)
     try:
         answer = await desk.coordinate()
         outcomes = await desk.results()
@@ -115,7 +117,7 @@ class _Desk:
     """The state of one review while it runs: results of reviewers, each got once."""
 
     brief: Brief
-    runtime: Runtime
+    runtime: RationedRuntime
     journal: Journal
     on_event: EventSink
     versions: dict[str, str] = field(default_factory=dict)
@@ -191,6 +193,7 @@ class _Desk:
                 text, self.brief.known_paths, finish, task.prompt_version
             ),
             on_event=self.on_event,
+            limits=AskLimits(sessions=max(1, self.runtime.left(task.key))),
         )
         if answer.failure is not None and answer.parsed.outcome is ParseOutcome.FAILED:
             # Asking it once more, with results that cost money, would meet the same wall.

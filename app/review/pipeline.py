@@ -49,6 +49,7 @@ from app.review.publishing import publish_round
 from app.review.record import (
     RoundResult,
     book_call,
+    book_session_of,
     charge,
     finding_comments,
     keep_check,
@@ -240,7 +241,7 @@ def _instructions(facts: ReviewFacts, plan: ReviewPlan) -> tuple[str, ...]:
 
 def _metered(job: JobContext, run_id: int) -> EventSink:
     """The event sink that turns the run into a round before its first model call leaves, and books
-    what each call used when it is over."""
+    each session when it begins and what each call used when it is over."""
     charging = asyncio.Lock()
     charged = False
 
@@ -251,6 +252,8 @@ def _metered(job: JobContext, run_id: int) -> EventSink:
                 if not charged:
                     await charge(job, run_id, job.clock.now())
                     charged = True
+            if event.begins_session:
+                await book_session_of(job, run_id, job.clock.now())
         if isinstance(event, ModelCallFinished):
             await book_call(job, run_id, event.usage, job.clock.now())
 

@@ -27,7 +27,7 @@ from app.review.verdict import TaskView, fix_verdict, human_verdict, next_step
 from app.store.decisions import note_decision
 from app.store.findings import finding_rows, number_findings, to_finding
 from app.store.fixtasks import end_task
-from app.store.lineages import book, spent_of
+from app.store.lineages import book, book_session, spent_of
 from app.store.tables import (
     FindingRow,
     FixTask,
@@ -114,6 +114,13 @@ async def charge(job: JobContext, run_id: int, now: datetime) -> None:
         if run.machine_caused:
             row = await session.get_one(PullRequestRow, run.pull_request_id, with_for_update=True)
             row.machine_rounds += 1
+
+
+async def book_session_of(job: JobContext, run_id: int, now: datetime) -> None:
+    """A session of the run begins: its lineage has used it, whatever becomes of it."""
+    async with job.store.write() as session:
+        run = await session.get_one(ReviewRun, run_id)
+        await book_session(session, run.lineage_id, now=now)
 
 
 async def book_call(job: JobContext, run_id: int, usage: Usage, now: datetime) -> None:

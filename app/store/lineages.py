@@ -30,6 +30,15 @@ async def book(
     lineage.updated_at = now
 
 
+async def book_session(session: AsyncSession, lineage_id: int | None, *, now: datetime) -> None:
+    """An agent session of the lineage begins: it counts whatever becomes of it."""
+    if lineage_id is None:
+        return
+    lineage = await session.get_one(Lineage, lineage_id, with_for_update=True)
+    lineage.sessions += 1
+    lineage.updated_at = now
+
+
 async def resumes_of(session: AsyncSession, lineage_id: int) -> int:
     """How often people resumed tasks of the lineage: each resume adds to its purse."""
     statement = select(func.coalesce(func.sum(FixTask.resumes), 0)).where(
@@ -39,14 +48,12 @@ async def resumes_of(session: AsyncSession, lineage_id: int) -> int:
 
 
 def spent_of(lineage: Lineage) -> Spent:
-    """What a lineage used so far."""
-    return spent(lineage.usage)
-
-
-def spent(usage: Usage) -> Spent:
-    """Usage in the guards' units. A cost nobody knows can't be counted; its tokens can."""
+    """What a lineage used so far, in the guards' units. A cost nobody knows can't be counted; its
+    tokens can."""
+    usage = lineage.usage
     return Spent(
         input_tokens=usage.input_tokens,
         micro_dollars=int((usage.cost_usd or Decimal(0)) * MICRO),
         model_seconds=int(usage.model_seconds),
+        model_runs=lineage.sessions,
     )

@@ -26,6 +26,7 @@ from app.agents.scheduler import SchedulerLimits, run_reviewers
 from app.agents.tasks import agent_task, limits_for
 from app.domain.runs import AgentName, Usage
 from app.errors import LeaseLost
+from loop_guards import Limits
 
 MODEL = ModelRef("p", "m-1")
 ONE = Usage(model_calls=1, input_tokens=5, model_seconds=0.001)
@@ -131,6 +132,22 @@ async def test_a_cut_off_answer_gets_more_room_once() -> None:
     first, second = runtime.tasks
     assert second.limits.max_output_tokens == 2 * first.limits.max_output_tokens
     assert "cut off" in second.prompt
+
+
+async def test_an_agent_is_asked_three_times_at_most() -> None:
+    """Cut off, then unreadable, then incomplete: there is a remedy for each, and no fourth session.
+    The bound of DESIGN §3.8 counts so many a round; the best answer is kept."""
+    answers: list[AgentResult | Exception | Answer] = [
+        result("", FinishReason.LENGTH),
+        result("LGTM!"),
+        result(f"<findings>{FINDING}<finding><path>", FinishReason.UNKNOWN),
+        result("<findings/>"),
+    ]
+    runtime = Scripted({AgentName.SECURITY: answers})
+    (outcome,) = await run(runtime)
+    assert (outcome.status, outcome.reason) == (ParseOutcome.PARTIAL, "incomplete")
+    assert (outcome.sessions, len(runtime.tasks), len(answers)) == (3, 3, 1)
+    assert Limits().sessions_per_agent == 3
 
 
 async def test_no_retry_with_too_little_time_left() -> None:

@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from app.agents.port import AgentErrorKind, AgentFailure, AgentResult, FinishReason, HostTool
+from app.agents.rationed import SESSIONS_PER_AGENT
 from app.domain.effects import NEEDS_HUMAN, OpenPullRequest, PullRequestReceipt
 from app.domain.jobs import JobKind, JobState
 from app.domain.pull_request import RepoRef
@@ -33,6 +34,7 @@ from tests.handoff.stage import (
     SOURCE,
     USAGE,
     GitForge,
+    Play,
     ScriptedAgent,
     Stage,
     edits,
@@ -142,7 +144,8 @@ async def test_what_was_used_is_booked_on_the_lineage(stage: Stage) -> None:
     """The purse belongs to the lineage: each model call of the fixer is taken from it."""
     await handed_off(stage)
     await stage.run()
-    assert (await stage.lineage()).usage == USAGE
+    lineage = await stage.lineage()
+    assert (lineage.usage, lineage.sessions) == (USAGE, 1)
 
 
 async def test_nothing_left_ends_the_task(stage: Stage) -> None:
@@ -286,6 +289,53 @@ async def test_a_second_session_may_satisfy_the_check(make_stage: MakeStage) -> 
     assert b"return 1" in content(stage)
 
 
+@pytest.mark.parametrize(
+    ("plays", "sessions", "state"),
+    [
+        pytest.param([NONSENSE, edits(), says(FIXED)], 3, FixTaskState.DECLINED, id="nonsense"),
+        pytest.param(
+            [NONSENSE, edits(), NONSENSE, edits("return 0", "return 1")],
+            3,
+            FixTaskState.FAILED,
+            id="nonsense-twice",
+        ),
+        pytest.param(
+            [edits(), NONSENSE, edits("return 0", "return 1")],
+            3,
+            FixTaskState.REVIEWING,
+            id="nonsense-of-the-second",
+        ),
+    ],
+)
+async def test_a_turn_has_the_sessions_of_one_agent(
+    make_stage: MakeStage, plays: list[Play], sessions: int, state: FixTaskState
+) -> None:
+    """Unreadable reports and the check that fails share one ration: the bound counts so many."""
+    stage = await make_stage("verify_command: [grep, -q, 'return 1', app/a.py]\n")
+    await handed_off(stage)
+    stage.agent.plays[:] = plays
+    await stage.run()
+    assert (await stage.task()).state is state
+    assert len(stage.agent.tasks) == (await stage.lineage()).sessions == sessions
+
+
+async def test_a_death_in_a_session_uses_it_up(stage: Stage) -> None:
+    """Workers that die again and again while the agent works cost no more than one turn may."""
+    await handed_off(stage)
+
+    async def dies(tools: Mapping[str, HostTool]) -> str:
+        raise Died
+
+    stage.agent.plays[:] = [dies]
+    for _ in range(SESSIONS_PER_AGENT):
+        with pytest.raises(Died):
+            await carry_out(stage, partial(run_fix_task, services=stage.fixing), stage.store)
+    await stage.run()
+    task = await stage.task()
+    assert (task.state, task.state_reason) == (FixTaskState.FAILED, "fixer_limit")
+    assert len(stage.agent.tasks) == (await stage.lineage()).sessions == SESSIONS_PER_AGENT
+
+
 async def test_what_the_check_leaves_behind_is_never_pushed(make_stage: MakeStage) -> None:
     """Build products and whatever else the check writes are not part of the fix."""
     script = "mkdir -p .github/workflows; echo x > .github/workflows/own.yml; echo y > app/b.py"
@@ -410,7 +460,7 @@ async def crash(stage: Stage, at: int, *, late: bool) -> int:
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before-commit", "after-commit"])
-@pytest.mark.parametrize("at", range(1, 5))
+@pytest.mark.parametrize("at", range(1, 7))
 async def test_a_death_at_any_write_leaves_one_turn(stage: Stage, at: int, late: bool) -> None:
     """One commit, one pull request, one counted turn, wherever the worker dies."""
     await handed_off(stage)
@@ -425,10 +475,10 @@ async def test_a_death_at_any_write_leaves_one_turn(stage: Stage, at: int, late:
 async def test_a_turn_has_that_many_writes(stage: Stage) -> None:
     """The test above kills the worker at every one of them."""
     await handed_off(stage)
-    assert await crash(stage, 99, late=False) == 4
+    assert await crash(stage, 99, late=False) == 6
 
 
-@pytest.mark.parametrize("at", range(1, 5))
+@pytest.mark.parametrize("at", range(1, 7))
 async def test_a_death_at_any_write_says_the_end_once(stage: Stage, at: int) -> None:
     """Declined: one comment on the page, after whichever write the worker dies."""
     await handed_off(stage)

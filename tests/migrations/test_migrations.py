@@ -6,6 +6,7 @@ import asyncio
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, MetaData, Table, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.errors import ConfigurationError
@@ -108,6 +109,32 @@ def test_two_processes_may_start_at_once(empty_url: str) -> None:
     assert [(process.communicate()[1], process.returncode) for process in started] == [(b"", 0)] * 2
     with migration_connection(empty_url) as connection:
         assert differences(connection) == []
+
+
+def filled(table: Table) -> dict[str, Any]:
+    """Something for every column that needs a value; 1 for whole numbers, so for references too."""
+    some: dict[type, Any] = {int: 1, str: "1", bool: False, float: 1.0, datetime: datetime.now(UTC)}
+    return {
+        column.name: some.get(column.type.python_type, [])
+        for column in table.columns
+        if not column.nullable
+    }
+
+
+def test_a_lineage_of_before_begins_to_count_its_sessions(empty_url: str) -> None:
+    """0002 keeps the rows that are there, up and down: they start at zero."""
+    upgrade(empty_url, "0001")
+    with migration_connection(empty_url) as connection:
+        for name in ("installations", "repositories", "pull_requests", "lineages"):
+            table = Table(name, MetaData(), autoload_with=connection, resolve_fks=False)
+            connection.execute(table.insert().values(filled(table)))
+    upgrade(empty_url)
+    with migration_connection(empty_url) as connection:
+        rows = connection.execute(text("SELECT id, sessions FROM lineages")).all()
+        assert [tuple(row) for row in rows] == [(1, 0)]
+    downgrade(empty_url, "0001")
+    with migration_connection(empty_url) as connection:
+        assert connection.execute(text("SELECT count(*) FROM lineages")).scalar() == 1
 
 
 def test_a_failed_migration_changes_nothing(empty_url: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from app.agents.port import AgentTask, ModelRef, ignore_events
 from app.agents.prompt_context import ChangedFile, PromptContext
+from app.agents.rationed import SESSIONS_PER_AGENT
 from app.agents.workspace import Match, Workspace
 from app.domain.runs import AgentName
 from app.errors import AgentError, LeaseLost
@@ -127,7 +128,8 @@ class LostJournal(MemoryJournal):
     """Whose job belongs to another worker when the first reviewer has finished."""
 
     async def record(self, name: str, result: Any = None) -> None:
-        raise LeaseLost("another worker has it")
+        if name.startswith("reviewer:"):
+            raise LeaseLost("another worker has it")
 
 
 async def test_a_lost_job_stops_every_session() -> None:
@@ -154,3 +156,20 @@ async def test_a_coordinator_that_never_answers_names_its_reason() -> None:
     with pytest.raises(AgentError, match="no usable answer"):
         await conduct(brief(AgentName.GENERAL), model, MemoryJournal(), ignore_events)
     assert model.calls.count("general") == 1
+    assert model.calls.count("coordinator") == SESSIONS_PER_AGENT
+
+
+async def test_no_restart_gives_an_agent_more_sessions_than_it_may_have() -> None:
+    """Deaths in the middle of a session use it up: the round costs no more for them."""
+    journal = MemoryJournal()
+
+    async def dies(task: AgentTask) -> str:
+        raise asyncio.CancelledError
+
+    model = ScriptedModel({AgentName.COORDINATOR: [dies]})
+    for _ in range(SESSIONS_PER_AGENT):
+        with pytest.raises(asyncio.CancelledError):
+            await conduct(brief(AgentName.GENERAL), model, journal, ignore_events)
+    with pytest.raises(AgentError, match="limit"):
+        await conduct(brief(AgentName.GENERAL), model, journal, ignore_events)
+    assert model.calls.count("coordinator") == SESSIONS_PER_AGENT

@@ -66,7 +66,7 @@ async def test_a_second_try_that_can_be_read_is_enough(story: Story) -> None:
         pytest.param({AgentName.COORDINATOR: [BROKEN]}, {"coordinator": 1}, id="no coordinator"),
         pytest.param(
             {AgentName.COORDINATOR: [NONSENSE]},
-            {"coordinator": 4, "security": 1, "code_quality": 1},
+            {"coordinator": 3, "security": 1, "code_quality": 1},
             id="nonsense of the coordinator",
         ),
     ],

@@ -20,6 +20,7 @@ from loop_guards import Severity, TaskState
 from tests.review.story import (
     BASE,
     MACHINE,
+    NOTHING,
     PLANTED,
     SEARCH,
     Story,
@@ -161,9 +162,9 @@ async def test_a_cancelled_job_ends_its_run(story: Story) -> None:
         async with story.store.write() as session:
             subject = pull_request_subject(REPOSITORY, story.number)
             await request_cancel(session, subject=subject, reason="closed", now=story.clock.now())
-        return await story.model.judge(task)
+        return NOTHING
 
-    story.model.answers = {AgentName.COORDINATOR: [stops]}
+    story.model.answers = {AgentName.GENERAL: [stops]}
     await story.review()
     assert story.page() == [STARTED, "check cancelled: Superseded"]
     run = await story.last_run()

@@ -28,7 +28,8 @@ class Lineage(UsageColumns, table=True):
     """The tree that grows from one source pull request; budget and stop belong to it.
 
     The usage columns are what it spent so far; `cost_usd` holds the known part, and
-    `cost_unknown` says that some call had no known price.
+    `cost_unknown` says that some call had no known price. `sessions` counts the agent sessions that
+    made a model call.
     """
 
     __tablename__ = "lineages"
@@ -40,6 +41,7 @@ class Lineage(UsageColumns, table=True):
     stopped_by_login: str | None = text(optional=True)
     stopped_at: datetime | None = moment(optional=True)
     cost_unknown: bool = flag()
+    sessions: int = count()
     created_at: datetime = moment()
     updated_at: datetime = moment()
 
