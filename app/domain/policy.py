@@ -238,6 +238,11 @@ class PolicyLimits(Section):
     """Fix tasks that merges create by themselves for one file of one branch within seven days."""
     pingpong_cap: int = Field(_SHIPPED.pingpong_cap, ge=1, le=10)
     """Rounds in a row that machines may cause on one pull request without an act of a person."""
+    max_model_runs: int = Field(_SHIPPED.max_model_runs, ge=0, le=100_000)
+    """Model runs (sessions of an agent) that a source pull request with all its fixes may use
+    before a human is asked; `0` cuts nothing. Asked before each round and turn of a fix: one that
+    has begun goes on to its end, so the last ones may go over it. Each resume adds to it as to the
+    budget."""
     budget: Budget = Budget()
     """What one lineage may spend."""
 
@@ -249,6 +254,7 @@ class PolicyLimits(Section):
             max_task_files=self.max_task_files,
             path_tasks=self.path_tasks,
             pingpong_cap=self.pingpong_cap,
+            max_model_runs=self.max_model_runs,
             budget_input_tokens=self.budget.input_tokens,
             budget_micro_dollars=round(self.budget.usd * 1_000_000),
             budget_model_seconds=self.budget.model_minutes * 60,

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from app.domain.policy import HumanPrs, Mode, Policy
 from app.policy.load import EffectivePolicy, PolicySource
-from loop_guards import HandoffMode
+from loop_guards import ONE_MERGE, Acts, Bound, HandoffMode, bound
 
 
 def explain(effective: EffectivePolicy) -> tuple[str, ...]:
@@ -22,6 +22,7 @@ def explain(effective: EffectivePolicy) -> tuple[str, ...]:
         _human_prs(policy),
         _handoff(policy),
         _limits(policy),
+        *_most(policy),
         _escalation(policy),
         *_reviewers(policy),
         *_paths(policy),
@@ -89,6 +90,57 @@ def _limits(policy: Policy) -> str:
         f"request with all its fixes may use {budget.input_tokens:,} uncached input tokens, "
         f"${budget.usd:g} and {budget.model_minutes} minutes of model time."
     )
+
+
+_ADDED = (
+    ("an order to fix a finding", Acts(orders=1)),
+    ("a resume", Acts(resumes=1)),
+    ("a push to a PR that is no fix", Acts(source_acts=1)),
+)
+"""What people do that lets machines do more, each with what is counted for one of it."""
+
+
+def _most(policy: Policy) -> tuple[str, ...]:
+    """The bound (DESIGN §3.8): what one merge can cause, what cuts that, what each act adds."""
+    limits = policy.limits.for_guards()
+    if policy.mode is Mode.SHADOW:
+        by_itself, acts = (
+            "In shadow mode a merged PR causes no fix PR, nor does an order",
+            _ADDED[2:],
+        )
+    elif policy.handoff.mode is not HandoffMode.AUTO or limits.max_fix_tasks == 0:
+        by_itself, acts = "With this policy a merged PR causes no fix PR by itself", _ADDED
+    else:
+        most = _amounts(bound(limits, ONE_MERGE))
+        by_itself = (
+            f"With this policy one merged PR can cause at most {most}, before your budget stops it"
+        )
+        acts = _ADDED
+    added = (f"{act} adds at most {_amounts(bound(limits, each))}" for act, each in acts)
+    words = "; ".join(added)
+    return (f"{by_itself}.", *_cut(policy), f"{words[0].upper()}{words[1:]}.")
+
+
+def _cut(policy: Policy) -> tuple[str, ...]:
+    cut = policy.limits.max_model_runs
+    if cut == 0:
+        return ()
+    used = _count(cut, "model run")
+    return (f"No round or turn of a fix begins once a PR with all its fixes has used {used}.",)
+
+
+def _amounts(most: Bound) -> str:
+    """Fix PRs, rounds and model runs; what is zero is left out."""
+    amounts = (
+        (most.fix_tasks, "fix PR"),
+        (most.source_rounds + most.fix_rounds, "round"),
+        (most.model_runs, "model run"),
+    )
+    return ", ".join(_count(number, noun) for number, noun in amounts if number)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _escalation(policy: Policy) -> str:

@@ -52,3 +52,87 @@ def test_the_default_is_explained_too() -> None:
     text = "\n".join(explain(effective))
     assert "at most 10 a merge, to the target builtin" in text
     assert "2,000,000 uncached input tokens, $10 and 60 minutes" in text
+
+
+ADDS = (
+    "An order to fix a finding adds at most 1 fix PR, 5 rounds, 189 model runs; a resume adds at "
+    "most 2 rounds, 54 model runs; a push to a PR that is no fix adds at most 4 rounds, 96 model "
+    "runs."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        pytest.param(
+            "",
+            [
+                (
+                    "With this policy one merged PR can cause at most 10 fix PRs, 50 rounds, 1,890 "
+                    "model runs, before your budget stops it."
+                ),
+                ADDS,
+            ],
+            id="as shipped",
+        ),
+        pytest.param(
+            "limits: {max_fix_tasks: 1, max_review_iterations: 1, pingpong_cap: 1}",
+            [
+                (
+                    "With this policy one merged PR can cause at most 1 fix PR, 1 round, 81 model "
+                    "runs, before your budget stops it."
+                ),
+                (
+                    "An order to fix a finding adds at most 1 fix PR, 1 round, 81 model runs; "
+                    "a resume adds at most 1 round, 27 model runs; a push to a PR that is no fix "
+                    "adds at most 2 rounds, 48 model runs."
+                ),
+            ],
+            id="one of each",
+        ),
+        pytest.param(
+            "limits: {max_model_runs: 1}",
+            [
+                (
+                    "With this policy one merged PR can cause at most 10 fix PRs, 50 rounds, 1,890 "
+                    "model runs, before your budget stops it."
+                ),
+                (
+                    "No round or turn of a fix begins once a PR with all its fixes has used "
+                    "1 model run."
+                ),
+                ADDS,
+            ],
+            id="a cut",
+        ),
+        pytest.param(
+            "handoff: {mode: manual}",
+            ["With this policy a merged PR causes no fix PR by itself.", ADDS],
+            id="manual",
+        ),
+        pytest.param(
+            "handoff: {mode: off}",
+            ["With this policy a merged PR causes no fix PR by itself.", ADDS],
+            id="off",
+        ),
+        pytest.param(
+            "limits: {max_fix_tasks: 0}",
+            ["With this policy a merged PR causes no fix PR by itself.", ADDS],
+            id="no tasks",
+        ),
+        pytest.param(
+            "mode: shadow",
+            [
+                "In shadow mode a merged PR causes no fix PR, nor does an order.",
+                "A push to a PR that is no fix adds at most 4 rounds, 96 model runs.",
+            ],
+            id="shadow",
+        ),
+    ],
+)
+def test_says_the_bound_aloud(text: str, sentences: list[str]) -> None:
+    """What one merge can cause at most, what cuts that, and what each act of a person adds."""
+    said = list(explain(effective_policy(text, None)))
+    first = said.index(sentences[0])
+    assert said[first : first + len(sentences)] == sentences
+    assert not any("model run" in other for other in said[first + len(sentences) :])
