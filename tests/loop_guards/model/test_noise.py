@@ -38,8 +38,8 @@ from tests.loop_guards.model.noise import (
     tally,
 )
 
-SAMPLES = 4_000
-"""Five standard errors of a share of 90 % are then 2.4 %; the naive rule is 20 % away."""
+SAMPLES = 2_500
+"""Five standard errors of a share of 90 % are then 3 %; the naive rule is 20 % away."""
 
 
 @cache
