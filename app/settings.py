@@ -73,6 +73,8 @@ class Settings(BaseSettings):
     )
 
     data_dir: Path = Path("data")
+    mirror_quota_gb: float = Field(default=20.0, gt=0)
+    """Gigabytes of disk for local copies of repositories; an ordinary one takes 10 to 100 MB."""
     database_url: SecretStr | None = None
     redis_url: SecretStr | None = None
 
@@ -159,6 +161,11 @@ class Settings(BaseSettings):
         if self.database_url is not None:
             return self.database_url.get_secret_value()
         return f"sqlite+aiosqlite:///{(self.data_dir / 'mergeward.db').resolve()}"
+
+    @property
+    def mirror_quota_bytes(self) -> int:
+        """What all mirrors of this machine together may take on disk."""
+        return int(self.mirror_quota_gb * 1e9)
 
     @property
     def reviewer(self) -> AppCredentials | None:

@@ -5,6 +5,7 @@ What a model is told about a tool is in `prompts/tools.md`; here are names, argu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, TypeAlias
 
@@ -17,6 +18,8 @@ ArgumentKind: TypeAlias = Literal["string", "integer", "strings"]
 Call: TypeAlias = Callable[[Mapping[str, object]], Awaitable[str]]
 SpawnReviewers: TypeAlias = Callable[[tuple[AgentName, ...]], Awaitable[str]]
 """Runs the named reviewers, or all of the run's for (), and renders their results."""
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def host_tool(
@@ -99,11 +102,13 @@ def text(arguments: Mapping[str, object], name: str, default: str | None = None)
 
 
 def integer(arguments: Mapping[str, object], name: str) -> int | None:
-    """A whole-number argument, also when written as a string; None when left out."""
+    """A whole-number argument, also as a string or as 3.0; None when left out."""
     value = arguments.get(name)
     if value is None or value == "":
         return None
-    if isinstance(value, str) and value.strip().isdigit():
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        return int(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e9:
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise ToolError(f"the argument {name!r} must be a whole number")

@@ -12,20 +12,12 @@ import asyncio
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.agents.port import ToolError
-from app.git.objects import (
-    GREP_ARGUMENTS,
-    GREP_OUTPUT,
-    GREP_TIMEOUT_S,
-    GrepHit,
-    glob_matcher,
-    hits_of,
-    is_inside,
-)
+from app.git.objects import GrepHit, is_inside, matching, search
 from app.git.process import git
 
 MAX_FILE_BYTES = 2_000_000
@@ -63,29 +55,24 @@ class EditableTree:
 
     async def glob(self, pattern: str) -> tuple[str, ...]:
         """All files whose path matches the pattern (`**` crosses directories)."""
-        matches = glob_matcher(pattern)
         links = await self._links()
-        found = await asyncio.to_thread(lambda: [path for path in self._files() if matches(path)])
+        found = await matching(self._files(), pattern)
         return tuple(path for path in found if path not in links)
 
-    async def grep(self, pattern: str, prefix: str = "") -> tuple[GrepHit, ...]:
+    async def grep(
+        self, pattern: str, prefix: str = "", without: Sequence[str] = ()
+    ) -> tuple[GrepHit, ...]:
         """Lines that match an extended regular expression, below `prefix`, at most MAX_HITS.
 
-        Ignored files are not searched. Raises GitError for an expression git can't read.
+        Files and folders of `without` and ignored files are not searched. Raises GitError for an
+        expression git can't read.
         """
         where = prefix.strip("/")
         if where not in ("", ".") and self._inside(where) is None:
             return ()
-        paths = ["--", f":(literal){where}"] if where not in ("", ".") else []
-        out = await git(
-            (*GREP_ARGUMENTS, "--untracked", "-e", pattern, *paths),
-            cwd=self.root,
-            accept=(0, 1),
-            timeout_s=GREP_TIMEOUT_S,
-            enough=GREP_OUTPUT,
-        )
+        hits = await search(pattern, where, cwd=self.root, commit=None, without=without)
         links = await self._links()
-        return tuple(hit for hit in hits_of(out, "") if hit.path not in links)
+        return tuple(hit for hit in hits if hit.path not in links)
 
     async def edit(self, path: str, old_text: str, new_text: str) -> None:
         """Replace `old_text`, which must occur exactly once. Raises EditRefused."""

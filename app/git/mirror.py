@@ -7,63 +7,91 @@ there too, under `refs/pull/N/head` of the base repository.
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import shutil
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 from app.domain.diff import Diff
 from app.errors import GitError
 from app.git.diff import DIFF_ARGUMENTS, parse_diff
-from app.git.objects import Tree, tree_of
-from app.git.process import Remote, checked_branch, checked_sha, git
+from app.git.locks import Hold, alone, to_the_end
+from app.git.mirror_folder import (
+    IN_USE,
+    create,
+    fetch,
+    fetch_refs,
+    index_packs,
+    is_sound,
+    is_whole,
+    noting_damage,
+    remove,
+    replace,
+)
+from app.git.objects import Tree
+from app.git.process import (
+    HERE_ONLY,
+    GitDamaged,
+    GitTimeout,
+    Remote,
+    checked_branch,
+    checked_sha,
+    git,
+)
+from app.git.quota import keep_quota, lock_path
 
-_READY = "mergeward-ready"
-_LOCK_POLL_S = 0.02
-_ATTRIBUTES = (
-    "* !text !eol !crlf !filter !ident !working-tree-encoding !diff !merge !export-subst "
-    "!export-ignore !whitespace\n"
-)
-_PARTIAL = (
-    ("remote.origin.promisor", "true"),
-    ("remote.origin.partialclonefilter", "blob:none"),
-)
+MAX_DIFF_BYTES = 64 * 1024 * 1024
+"""A longer diff is not read: no review could say anything about it, and memory is for all runs."""
+
+_LONG = 1 << 20
+"""Reading a longer diff takes so many milliseconds that other runs would notice."""
+
+_LOOK_EVERY_S = 60.0
+
+
+class DiffTooLarge(GitError):
+    """The change is longer than MAX_DIFF_BYTES; trying again changes nothing."""
+
+    retry_after = None  # type: ignore[assignment]  # the root of the tree allows it
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A repository on this disk, to be asked. Nothing here changes a ref of it."""
+    """A repository on this disk, to be asked. Nothing here changes a ref of it.
+
+    With a `hold` it is a mirror, which is not evicted while this object lives.
+    """
 
     git_dir: Path
     remote: Remote | None = None
+    hold: Hold | None = field(default=None, repr=False, compare=False)
 
     def tree(self, commit: str) -> Tree:
         """The files of a commit. Raises GitError for what is no commit id."""
-        return tree_of(self.git_dir, commit, self.remote)
+        return Tree(self.git_dir, checked_sha(commit), self.remote, self.hold)
 
     async def has(self, commit: str) -> bool:
         """Whether the commit is here already; asks nobody else."""
-        # A partial clone goes and fetches what it lacks; with no way to speak it can't.
         out = await git(
             ("cat-file", "-t", checked_sha(commit)),
             cwd=self.git_dir,
-            environment={"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"},
+            environment=HERE_ONLY,
             accept=(0, 1, 128),
         )
         return out.strip() == b"commit"
 
     async def resolve(self, name: str) -> str:
         """The commit that a name of the person at the keyboard means. Raises GitError."""
-        out = await git(
-            ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"),
-            cwd=self.git_dir,
-            accept=(0, 1, 128),
-        )
-        if not out.strip():
-            raise GitError(f"There is no commit or branch {name!r} in this repository.")
+        missing = GitError(f"There is no commit or branch {name!r} in this repository.")
+        try:
+            out = await self._git(
+                "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
+            )
+        except GitDamaged:
+            raise
+        except GitError:
+            raise missing from None
         return out.decode().strip().splitlines()[-1]
 
     async def merge_base(self, base: str, head: str) -> str:
@@ -74,12 +102,25 @@ class Repository:
         return out.decode().split()[0]
 
     async def raw_diff(self, base: str, head: str) -> bytes:
-        """The change between two commits as git prints it, whatever the machine's settings."""
-        return await self._git("diff", *DIFF_ARGUMENTS, checked_sha(base), checked_sha(head), "--")
+        """The change between two commits as git prints it, whatever the machine's settings.
+
+        Raises DiffTooLarge for one over MAX_DIFF_BYTES.
+        """
+        raw = await self._git(
+            "diff", *DIFF_ARGUMENTS, checked_sha(base), checked_sha(head), "--",
+            enough=MAX_DIFF_BYTES + 1,
+        )  # fmt: skip
+        if len(raw) > MAX_DIFF_BYTES:
+            raise DiffTooLarge(
+                f"The change from {base[:10]} to {head[:10]} is too large to be read: its diff has "
+                f"more than {MAX_DIFF_BYTES // 2**20} MiB. Split it into smaller pull requests."
+            )
+        return raw
 
     async def diff(self, base: str, head: str) -> Diff:
-        """The change between two commits."""
-        return parse_diff(await self.raw_diff(base, head))
+        """The change between two commits. Raises DiffTooLarge."""
+        raw = await self.raw_diff(base, head)
+        return await asyncio.to_thread(parse_diff, raw) if len(raw) > _LONG else parse_diff(raw)
 
     async def changed_paths(self, base: str, head: str) -> frozenset[str]:
         """Every path, by old and new name, that differs between two commits."""
@@ -90,15 +131,6 @@ class Repository:
         return frozenset(
             name.decode("utf-8", "surrogateescape") for name in out.split(b"\0") if name
         )
-
-    async def is_ancestor(self, old: str, new: str) -> bool:
-        """Whether `new` descends from `old` (or is it)."""
-        command = ("merge-base", "--is-ancestor", checked_sha(old), checked_sha(new))
-        try:
-            await self._git(*command)
-        except GitError:
-            return False
-        return True
 
     async def patch_id(self, base: str, head: str) -> str:
         """An id of what a change does, the same after a rebase; "" for an empty change."""
@@ -123,8 +155,13 @@ class Repository:
         lines = out.decode("utf-8", "replace").splitlines()
         return tuple(line.partition("<")[0].strip() for line in lines if line.strip())
 
-    async def _git(self, *arguments: str, accept: Sequence[int] = (0,)) -> bytes:
-        return await git(arguments, cwd=self.git_dir, remote=self.remote, accept=accept)
+    async def _git(
+        self, *arguments: str, accept: Sequence[int] = (0,), enough: int | None = None
+    ) -> bytes:
+        with noting_damage(self.git_dir, self.hold):
+            return await git(
+                arguments, cwd=self.git_dir, remote=self.remote, accept=accept, enough=enough
+            )
 
 
 async def open_local(path: Path) -> Repository:
@@ -139,11 +176,16 @@ async def open_local(path: Path) -> Repository:
 
 
 class Mirrors:
-    """All mirrors of this machine, one folder a repository below `root`."""
+    """All mirrors of this machine, one folder a repository below `root`.
 
-    def __init__(self, root: Path) -> None:
+    Together they take at most `quota_bytes` (None: as much as there is), but for what is in use;
+    those that were not used for longest go first. For any number of tasks, threads and processes.
+    """
+
+    def __init__(self, root: Path, quota_bytes: int | None = None) -> None:
         self._root = root
-        self._locks: dict[int, asyncio.Lock] = {}
+        self._quota = quota_bytes
+        self._looked_at = float("-inf")
 
     async def ready(
         self,
@@ -156,19 +198,27 @@ class Mirrors:
     ) -> Repository:
         """The mirror with the tips of these branches and pull requests and these commits.
 
-        Safe beside other workers of this process and of others on the machine. Raises GitError.
+        It stays on disk for as long as anybody has what is returned, or a tree of it. One that
+        vanished or is broken is made anew. Raises GitError.
         """
-        path = self._root / f"{int(repository_id)}.git"
-        repository = Repository(path, remote)
+        path = self._path(repository_id)
+        specs = [_branch_spec(name) for name in branches]
+        specs += [f"+refs/pull/{int(n)}/head:refs/pull/{int(n)}/head" for n in pulls]
+        shas = [checked_sha(sha) for sha in commits]
         async with self._alone(repository_id):
-            await _ensure_created(path)
-            specs = [_branch_spec(name) for name in branches]
-            specs += [f"+refs/pull/{int(n)}/head:refs/pull/{int(n)}/head" for n in pulls]
-            if specs:
-                await _fetch_refs(path, remote, specs)
-            missing = [sha for sha in commits if not await repository.has(sha)]
-            if missing:
-                await _fetch(path, remote, [checked_sha(sha) for sha in missing])
+            is_new = not await asyncio.to_thread(is_whole, path)
+            if is_new:
+                await create(path)
+            try:
+                repository = await _filled(path, remote, specs, shas)
+            except GitTimeout:
+                raise
+            except GitError as error:
+                if is_new or (not isinstance(error, GitDamaged) and await is_sound(path)):
+                    raise
+                await replace(path, remote, [*specs, *shas])
+                repository = Repository(path, remote, Hold(path / IN_USE))
+        await self._look_after(is_new)
         return repository
 
     def branch_ref(self, branch: str) -> str:
@@ -176,114 +226,46 @@ class Mirrors:
         return f"refs/heads/{checked_branch(branch)}"
 
     async def forget(self, repository_id: int) -> None:
-        """Remove a mirror from the disk."""
+        """Remove a mirror from the disk, whoever uses it."""
         async with self._alone(repository_id):
-            await asyncio.to_thread(
-                shutil.rmtree, self._root / f"{int(repository_id)}.git", ignore_errors=True
-            )
+            await to_the_end(asyncio.to_thread(remove, self._path(repository_id)))
+            lock_path(self._root, repository_id).unlink(missing_ok=True)
+
+    async def keep_quota(self) -> tuple[int, ...]:
+        """Make room if the mirrors take more than they may. Returns whose were removed."""
+        quota = self._quota
+        if quota is None:
+            return ()
+        self._looked_at = time.monotonic()
+        return await asyncio.to_thread(keep_quota, self._root, quota)
+
+    async def _look_after(self, is_new: bool) -> None:
+        """Weighing all mirrors takes a look at each file: not more often than it may matter."""
+        if is_new or time.monotonic() - self._looked_at > _LOOK_EVERY_S:
+            await self.keep_quota()
 
     @asynccontextmanager
     async def _alone(self, repository_id: int) -> AsyncIterator[None]:
-        """Within this process by a lock, among processes by a lock file."""
-        lock = self._locks.setdefault(repository_id, asyncio.Lock())
-        async with lock:
-            file = await asyncio.to_thread(self._lock_file, repository_id)
-            try:
-                while not _try_lock(file):  # noqa: ASYNC110 - another process holds it
-                    await asyncio.sleep(_LOCK_POLL_S)
-                yield
-            finally:
-                file.close()
+        await asyncio.to_thread(self._root.mkdir, mode=0o700, parents=True, exist_ok=True)
+        async with alone(lock_path(self._root, repository_id)):
+            yield
 
-    def _lock_file(self, repository_id: int) -> IO[str]:
-        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return (self._root / f"{int(repository_id)}.lock").open("w")
+    def _path(self, repository_id: int) -> Path:
+        return self._root / f"{int(repository_id)}.git"
 
 
-def _try_lock(file: IO[str]) -> bool:
-    """Asking again and again instead of waiting keeps threads free and can be cancelled."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-async def _ensure_created(path: Path) -> None:
-    if not await asyncio.to_thread(_is_ready, path):
-        await git(("init", "--bare", "--quiet", "--template=", "."), cwd=path)
-        for key, value in _PARTIAL:
-            await git(("config", key, value), cwd=path)
-        await asyncio.to_thread(_write_attributes, path)
-        await asyncio.to_thread((path / _READY).touch)
-
-
-def _is_ready(path: Path) -> bool:
-    """Whether the mirror is whole. If not (a process died half-way), begins it anew."""
-    if (path / _READY).exists():
-        return True
-    shutil.rmtree(path, ignore_errors=True)
-    path.mkdir(mode=0o700, parents=True)
-    return False
-
-
-def _write_attributes(path: Path) -> None:
-    """What stands here outranks every attribute in the repository: files are their bytes."""
-    (path / "info").mkdir(exist_ok=True)
-    (path / "info" / "attributes").write_text(_ATTRIBUTES)
-
-
-async def _fetch_refs(path: Path, remote: Remote, specs: Sequence[str]) -> None:
-    """Fetch tips. What a killed process or a renamed branch left in the way is cleared once."""
-    try:
-        await _fetch(path, remote, specs)
-    except GitError:
-        names = [spec.rpartition(":")[2] for spec in specs]
-        if not await _clear_way(path, names):
-            raise
-        await _fetch(path, remote, specs)
-
-
-async def _clear_way(path: Path, names: Sequence[str]) -> bool:
-    """Whether anything was in the way: lock files nobody holds (we are alone here), or a branch
-    `a` where now `a/b` comes, or the other way round."""
-    cleared = await asyncio.to_thread(_remove_lock_files, path)
-    out = await git(("for-each-ref", "--format=%(refname)"), cwd=path)
-    for known in out.decode("utf-8", "surrogateescape").splitlines():
-        if any(_collide(known, name) for name in names):
-            await git(("update-ref", "-d", known), cwd=path)
-            cleared = True
-    return cleared
-
-
-def _collide(known: str, name: str) -> bool:
-    return known.startswith(f"{name}/") or name.startswith(f"{known}/")
-
-
-def _remove_lock_files(path: Path) -> bool:
-    locks = [path / "config.lock", path / "packed-refs.lock", *(path / "refs").rglob("*.lock")]
-    left = [lock for lock in locks if lock.is_file()]
-    for lock in left:
-        lock.unlink(missing_ok=True)
-    return bool(left)
-
-
-async def _fetch(path: Path, remote: Remote, specs: Sequence[str]) -> None:
-    await git(("config", "remote.origin.url", remote.url), cwd=path)
-    await git(
-        (
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-write-fetch-head",
-            "--filter=blob:none",
-            "--no-auto-maintenance",
-            "origin",
-            *specs,
-        ),
-        cwd=path,
-        remote=remote,
-    )
+async def _filled(
+    path: Path, remote: Remote, specs: Sequence[str], shas: Sequence[str]
+) -> Repository:
+    repository = Repository(path, remote, Hold(path / IN_USE))
+    if specs:
+        await fetch_refs(path, remote, specs)
+    here = await asyncio.gather(*(repository.has(sha) for sha in shas))
+    missing = [sha for sha, is_here in zip(shas, here, strict=True) if not is_here]
+    if missing:
+        await fetch(path, remote, missing)
+    await index_packs(path)
+    return repository
 
 
 def _branch_spec(name: str) -> str:

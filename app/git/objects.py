@@ -5,13 +5,17 @@ There are no links to follow here: what is not a regular file in the tree does n
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 from app.errors import GitError
+from app.git.locks import Hold
+from app.git.mirror_folder import noting_damage
 from app.git.process import Remote, checked_sha, git, is_storable
 
 MAX_HITS = 200
@@ -30,6 +34,18 @@ GREP_OUTPUT = 4 * 1024 * 1024
 GREP_TIMEOUT_S = 20.0
 """Expressions are a model's; some of them never end."""
 
+GREP_MEMORY = 512 * 1024 * 1024
+"""Some want gigabytes before they begin: counted repetitions of counted repetitions."""
+
+GLOB_TIMEOUT_S = 10.0
+"""A glob and a path are each done in time; a great many paths need a bound of their own."""
+
+LISTING_OUTPUT = 32 * 1024 * 1024
+"""Bytes of `ls-tree`: a listing of some 300,000 files. A few objects can be millions of files."""
+
+_MAX_PATHS_CHARS = 256 * 1024
+"""Arguments of one process: Linux takes two megabytes, others less."""
+
 
 @dataclass(frozen=True, slots=True)
 class GrepHit:
@@ -47,6 +63,7 @@ class Tree:
     git_dir: Path
     commit: str
     remote: Remote | None = None
+    hold: Hold | None = field(default=None, repr=False, compare=False)
 
     async def read(self, path: str) -> bytes | None:
         """The bytes of a regular file; None if there is none of that name.
@@ -99,34 +116,38 @@ class Tree:
         return tuple(sorted(_entries(out)))
 
     async def files(self) -> tuple[str, ...]:
-        """Every regular file of the tree."""
-        out = await self._run("ls-tree", "-r", "-z", "--full-tree", self.commit)
+        """Every regular file of the tree. Raises GitError when there are too many to list."""
+        out = await self._run(
+            "ls-tree", "-r", "-z", "--full-tree", self.commit, enough=LISTING_OUTPUT
+        )
+        if len(out) >= LISTING_OUTPUT:
+            raise GitError(f"{self.commit[:10]} has too many files to list all of them.")
         return tuple(path for path, _ in _regular_files(out))
 
     async def glob(self, pattern: str) -> tuple[str, ...]:
-        """Files whose path matches: `*` within a name, `**` over directories, `?` one character."""
-        matches = glob_matcher(pattern)
-        return tuple(path for path in await self.files() if matches(path))
+        """Files whose path matches: `*` within a name, `**` over directories, `?` one character.
 
-    async def grep(self, pattern: str, prefix: str = "") -> tuple[GrepHit, ...]:
+        Raises GitError for too many files, or for a pattern that takes over GLOB_TIMEOUT_S.
+        """
+        return await matching(await self.files(), pattern)
+
+    async def grep(
+        self, pattern: str, prefix: str = "", without: Sequence[str] = ()
+    ) -> tuple[GrepHit, ...]:
         """Lines that match an extended regular expression, below `prefix`, at most MAX_HITS.
 
-        Raises GitError for an expression git can't read or that takes over GREP_TIMEOUT_S.
+        Files and folders of `without` are not searched. Raises GitError for an expression git
+        can't read, that takes over GREP_TIMEOUT_S, or that wants over GREP_MEMORY.
         """
         where = prefix.strip("/")
         if where not in ("", ".") and not is_inside(where):
             return ()
         await self.fetch_contents()
-        paths = ["--", f":(literal){where}"] if where not in ("", ".") else []
-        out = await git(
-            (*GREP_ARGUMENTS, "-e", pattern, self.commit, *paths),
-            cwd=self.git_dir,
-            remote=self.remote,
-            accept=(0, 1),
-            timeout_s=GREP_TIMEOUT_S,
-            enough=GREP_OUTPUT,
-        )
-        return hits_of(out, f"{self.commit}:")
+        with noting_damage(self.git_dir, self.hold):
+            return await search(
+                pattern, where, cwd=self.git_dir, commit=self.commit, remote=self.remote,
+                without=without,
+            )  # fmt: skip
 
     async def fetch_contents(self) -> None:
         """Get what a partial clone lacks of this commit's files in one request, not one by one."""
@@ -138,38 +159,80 @@ class Tree:
         )  # fmt: skip
         missing = [line[1:] for line in out.split(b"\n") if line.startswith(b"?")]
         if missing:
-            await git(
-                (
-                    "-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags",
-                    "--no-write-fetch-head", "--no-auto-maintenance", "--filter=blob:none",
-                    "--stdin", "origin",
-                ),
-                cwd=self.git_dir,
-                remote=self.remote,
-                stdin=b"\n".join(missing) + b"\n",
+            await self._run(
+                "-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags",
+                "--no-write-fetch-head", "--no-auto-maintenance", "--filter=blob:none",
+                "--stdin", "origin", stdin=b"\n".join(missing) + b"\n",
             )  # fmt: skip
 
     async def _ask(self, how: str, blobs: Iterable[str]) -> bytes:
-        return await git(
-            ("cat-file", "--buffer", how),
-            cwd=self.git_dir,
-            remote=self.remote,
-            stdin="".join(f"{blob}\n" for blob in dict.fromkeys(blobs)).encode(),
-        )
+        names = "".join(f"{blob}\n" for blob in dict.fromkeys(blobs))
+        return await self._run("cat-file", "--buffer", how, stdin=names.encode())
 
-    async def _run(self, *arguments: str) -> bytes:
-        return await git(arguments, cwd=self.git_dir, remote=self.remote)
+    async def _run(
+        self, *arguments: str, stdin: bytes | None = None, enough: int | None = None
+    ) -> bytes:
+        with noting_damage(self.git_dir, self.hold):
+            return await git(
+                arguments, cwd=self.git_dir, remote=self.remote, stdin=stdin, enough=enough
+            )
 
 
-GREP_ARGUMENTS = (
+async def search(
+    pattern: str,
+    where: str,
+    *,
+    cwd: Path,
+    commit: str | None,
+    remote: Remote | None = None,
+    without: Sequence[str] = (),
+) -> tuple[GrepHit, ...]:
+    """What `git grep` finds in a commit, or in the files of the checkout `cwd` (None).
+
+    `where` is a path ("" or ".": everywhere), `without` are paths that are not opened.
+    """
+    paths = [f":(literal){where}"] if where not in ("", ".") else []
+    paths += [f":(exclude,literal){path}" for path in without]
+    if sum(len(path) for path in paths) > _MAX_PATHS_CHARS:
+        raise GitError("There are too many files that may not be searched.")
+    out = await git(
+        (*_GREP, "-e", pattern, *((commit,) if commit else ("--untracked",)), "--", *paths),
+        cwd=cwd,
+        remote=remote,
+        accept=(0, 1),
+        timeout_s=GREP_TIMEOUT_S,
+        enough=GREP_OUTPUT,
+        memory=GREP_MEMORY,
+    )
+    return hits_of(out, f"{commit}:" if commit else "")
+
+
+_GREP = (
     "grep", "-n", "-z", "-I", "-E", "--full-name", "--no-color", "--no-column",
     "--no-recurse-submodules", "--threads=1", f"--max-count={MAX_HITS}",
 )  # fmt: skip
 """A search whose output `hits_of` reads, whatever the machine's settings."""
 
 
+async def matching(paths: Iterable[str], pattern: str) -> tuple[str, ...]:
+    """The paths that a glob matches. The loop is not kept. Raises GitError after GLOB_TIMEOUT_S."""
+    matches = glob_matcher(pattern)
+    ends = time.monotonic() + GLOB_TIMEOUT_S
+
+    def find() -> tuple[str, ...]:
+        found = []
+        for path in paths:
+            if matches(path):
+                found.append(path)
+            if time.monotonic() > ends:
+                raise GitError(f"the glob took longer than {GLOB_TIMEOUT_S:.0f} s.")
+        return tuple(found)
+
+    return await asyncio.to_thread(find)
+
+
 def tree_of(git_dir: Path, commit: str, remote: Remote | None = None) -> Tree:
-    """The tree of a commit of this repository. Raises GitError for what is no commit id."""
+    """The tree of a commit, in a repository that nobody removes. Raises GitError for no commit."""
     return Tree(git_dir, checked_sha(commit), remote)
 
 
@@ -183,7 +246,7 @@ def is_inside(path: str) -> bool:
 
 
 def hits_of(out: bytes, prefix: str) -> tuple[GrepHit, ...]:
-    """The hits in what `git grep` prints with GREP_ARGUMENTS; `prefix` stands before each path.
+    """The hits in what `git grep` prints with _GREP; `prefix` stands before each path.
 
     Read from left to right, since names may hold line breaks. A last hit that was cut is left out.
     """

@@ -11,6 +11,7 @@ import asyncio
 import base64
 import os
 import re
+import resource
 import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,11 +24,25 @@ TIMEOUT_S = 120.0
 MAX_OUTPUT = 512 * 1024 * 1024
 """More than any diff we read; a runaway command ends here."""
 
+HERE_ONLY = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+"""For `environment`: a partial clone goes and fetches what it lacks, unless it can't speak.
+
+The first is obeyed by git 2.44 and later, the second by all.
+"""
+
 _CHUNK = 1 << 20
 _MAX_WORDS = 64 * 1024
+_LAST_WORDS_S = 1.0
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _URL_CREDENTIALS = re.compile(r"https?://[^/]*@", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x20\x7f]")
+_DAMAGE = re.compile(
+    r"corrupt|truncated|inflate|garbage|bad (?:tree|signature|index|pack)|packfile|loose object|"
+    r"unable to (?:unpack|parse|load|open) object|not a git repository|bad config|broken ref|"
+    r"reference broken|too.short tree|invalid sha1 pointer|did not send all",
+    re.IGNORECASE,
+)
 _BRANCH = re.compile(r"(?!/)[^\x00-\x20\x7f~^:?*\[\\]+")
 _SETTINGS = (
     "safe.directory=*",
@@ -57,29 +72,47 @@ _SETTINGS = (
 )
 
 
+class GitTimeout(GitError):
+    """Git did not end in its time; that says nothing of the repository."""
+
+
+class GitDamaged(GitError):
+    """Git's words are those it has for a repository on disk that is broken.
+
+    A commit can be made so that git says so too: this is a suspicion.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Remote:
     """Where a repository is fetched from and pushed to. The token never shows in a repr.
 
-    Raises GitError for an address that holds credentials or reads like an option.
+    Raises GitError for an address that holds credentials or blanks, or reads like an option.
     """
 
     url: str
     token: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
-        if self.url.startswith("-") or _URL_CREDENTIALS.match(self.url):
+        odd = self.url.startswith("-") or _CONTROL.search(self.url) or not is_storable(self.url)
+        if odd or _URL_CREDENTIALS.match(self.url):
             raise GitError("A remote's address may hold no credentials and be no option.")
 
     def environment(self) -> dict[str, str]:
-        """Variables that make git send the token with every request to this address alone."""
-        if not self.token:
-            return {}
-        return {
-            "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": f"http.{self.url}.extraHeader",
-            "GIT_CONFIG_VALUE_0": f"Authorization: Basic {self._basic}",
-        }
+        """Variables that name this address `origin`, and send the token there and nowhere else.
+
+        So no file holds the address: two workers may know one repository by two names.
+        """
+        settings = {"remote.origin.url": self.url}
+        if self.token:
+            header = {f"http.{self.url}.extraHeader": f"Authorization: Basic {self._basic}"}
+            settings = header | settings
+        numbered = list(enumerate(settings.items()))
+        return (
+            {"GIT_CONFIG_COUNT": str(len(numbered))}
+            | {f"GIT_CONFIG_KEY_{number}": key for number, (key, _) in numbered}
+            | {f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in numbered}
+        )
 
     def without_secrets(self, text: str) -> str:
         """`text` with the token in any form we send it taken out."""
@@ -102,11 +135,13 @@ async def git(
     accept: Sequence[int] = (0,),
     timeout_s: float = TIMEOUT_S,
     enough: int | None = None,
+    memory: int | None = None,
 ) -> bytes:
     """Run git in `cwd` and return what it printed.
 
-    With `enough`, git is ended once it printed that many bytes, and those are returned. Raises
-    GitError for an exit code that is not in `accept`, a timeout, more than MAX_OUTPUT, arguments
+    With `enough`, git is ended once it printed that many bytes, and those are returned. With
+    `memory`, it fails when it wants more bytes than that (on Linux). Raises GitError for an exit
+    code that is not in `accept`, a timeout, more than MAX_OUTPUT, arguments
     that no process can be given, or a folder that is not there; the message holds git's own words
     without the token. Nothing that git started outlives the call, also when it is cancelled.
     """
@@ -118,24 +153,25 @@ async def git(
     except asyncio.CancelledError:
         # It runs already, or is about to; asyncio itself would end git and leave its children.
         with suppress(GitError):
-            _end(await starting)
+            await _end_wholly(await starting)
         raise
     whole = False
     try:
+        _limit_memory(process, memory)
         async with asyncio.timeout(timeout_s):
             out, err, was_cut = await _talk(process, stdin, enough or MAX_OUTPUT)
         whole = not was_cut
     except TimeoutError:
-        raise GitError(f"git {arguments[0]} took longer than {timeout_s:.0f} s.") from None
+        raise GitTimeout(f"git {arguments[0]} took longer than {timeout_s:.0f} s.") from None
     finally:
         if not whole:
-            _end(process)
-            await process.wait()
+            await _end_wholly(process)
     if was_cut and enough is None:
         raise GitError(f"git {arguments[0]} printed over {MAX_OUTPUT:,} bytes.")
     if not was_cut and process.returncode not in accept:
         words = err.decode("utf-8", "replace").strip()[-2000:] or "no message"
-        raise GitError(f"git {arguments[0]} failed: {_safe(words, remote)}")
+        kind = GitDamaged if _DAMAGE.search(words) else GitError
+        raise kind(f"git {arguments[0]} failed: {_safe(words, remote)}")
     return out
 
 
@@ -198,6 +234,24 @@ async def _talk(
 async def _chunks(stream: asyncio.StreamReader | None) -> AsyncIterator[bytes]:
     while stream is not None and (chunk := await stream.read(_CHUNK)):
         yield chunk
+
+
+async def _end_wholly(process: asyncio.subprocess.Process) -> None:
+    """End git, and hear of it: asyncio lets go of a process whose pipes were read to their ends."""
+    _end(process)
+    await process.wait()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LAST_WORDS_S):
+            for stream in (process.stdout, process.stderr):
+                async for _ in _chunks(stream):
+                    pass
+
+
+def _limit_memory(process: asyncio.subprocess.Process, most: int | None) -> None:
+    """What it allocates, not what it maps: packs may be as large as they are."""
+    if most is not None and hasattr(resource, "prlimit"):
+        with suppress(ProcessLookupError):
+            resource.prlimit(process.pid, resource.RLIMIT_DATA, (most, most))
 
 
 def _end(process: asyncio.subprocess.Process) -> None:

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import GitError
+from app.git.locks import take, to_the_end
 from app.git.measure import CheckoutLimits, check_size
 from app.git.mirror import Repository
+from app.git.mirror_folder import noting_damage
 from app.git.process import Remote, checked_branch, checked_sha, git
+from app.logs import get_logger
+
+log = get_logger(__name__)
 
 DEFAULT_LIMITS = CheckoutLimits()
 NO_COMMIT = "0" * 40
@@ -116,31 +121,76 @@ async def checkout(
 
     Raises CheckoutTooLarge, before anything is written, for a commit over the limits.
     """
-    await check_size(repository, checked_sha(commit), limits)
-    await asyncio.to_thread(root.mkdir, mode=0o700, parents=True, exist_ok=True)
-    path = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=root, prefix="fix-"))
-    try:
-        await git(
-            ("worktree", "add", "--quiet", "--detach", str(path), commit),
-            cwd=repository.git_dir,
-            remote=repository.remote,
-        )
-        found = await git(("rev-parse", "--absolute-git-dir"), cwd=path)
-        git_dir = Path(os.fsdecode(found.removesuffix(b"\n")))
-        yield Checkout(path, repository, commit, git_dir)
-    finally:
-        await asyncio.to_thread(_remove, path)
-        # A leftover note of a folder that is gone harms nobody; the next prune takes it.
-        with suppress(GitError):
-            await git(("worktree", "prune"), cwd=repository.git_dir)
+    with noting_damage(repository.git_dir, repository.hold):
+        await check_size(repository, checked_sha(commit), limits)
+        path, lock = _new_folder(root)  # in no thread, which would go on if we are cancelled
+        try:
+            await git(
+                ("worktree", "add", "--quiet", "--detach", str(path), commit),
+                cwd=repository.git_dir,
+                remote=repository.remote,
+            )
+            git_dir = await asyncio.to_thread(_git_dir, path)
+            yield Checkout(path, repository, commit, git_dir)
+        finally:
+            await to_the_end(_dispose(repository, path, lock))
 
 
-def _remove(path: Path) -> None:
-    """Remove a folder, also what was made read-only in it."""
-    for folder, _, _ in os.walk(path):
-        with suppress(OSError):
-            Path(folder).chmod(0o700)
+async def sweep_checkouts(root: Path) -> int:
+    """Remove what processes that died left below `root`; those of living ones stay.
+
+    Returns how many there were. What mirrors remember of them goes with their next checkout.
+    """
+    return await asyncio.to_thread(_sweep, root)
+
+
+def _sweep(root: Path) -> int:
+    swept = 0
+    for name in {path.stem for path in root.glob("fix-*")}:
+        lock = take(root / f"{name}.lock")
+        if lock is not None:
+            _remove(root / name, lock)
+            swept += 1
+    if swept:
+        log.info("leftover checkouts removed", checkouts=swept)
+    return swept
+
+
+def _new_folder(root: Path) -> tuple[Path, int]:
+    """An empty folder, and the lock by which others see that its process lives."""
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    while True:
+        path = root / f"fix-{secrets.token_hex(8)}"
+        lock = take(path.with_suffix(".lock"))
+        if lock is not None:  # else somebody sweeps, and took it for a leftover
+            path.mkdir(mode=0o700)
+            return path, lock
+
+
+def _git_dir(path: Path) -> Path:
+    """Where git keeps what it knows of a checkout that it has just made."""
+    return Path(os.fsdecode((path / ".git").read_bytes().removeprefix(b"gitdir: ").rstrip(b"\n")))
+
+
+async def _dispose(repository: Repository, path: Path, lock: int) -> None:
+    await asyncio.to_thread(_remove, path, lock)
+    # A leftover note of a folder that is gone harms nobody; the next prune takes it.
+    with suppress(GitError):
+        await git(("worktree", "prune"), cwd=repository.git_dir)
+
+
+def _remove(path: Path, lock: int) -> None:
+    """Remove a folder, also what was made read-only in it, and then its lock."""
     shutil.rmtree(path, ignore_errors=True)
+    if path.exists():
+        for folder, _, _ in os.walk(path):
+            with suppress(OSError):
+                Path(folder).chmod(0o700)
+        shutil.rmtree(path, ignore_errors=True)
+    if path.exists():
+        log.warning("a checkout could not be removed; remove it by hand", path=str(path))
+    path.with_suffix(".lock").unlink(missing_ok=True)
+    os.close(lock)
 
 
 async def push(

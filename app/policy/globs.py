@@ -8,8 +8,10 @@ exponential, whatever the path: paths are written by strangers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
+from functools import lru_cache
 
 
 def selected_by(path: str, globs: Sequence[str], *, ignore_case: bool = False) -> str | None:
@@ -17,12 +19,28 @@ def selected_by(path: str, globs: Sequence[str], *, ignore_case: bool = False) -
 
     The last glob that matches decides; None when none does or when it starts with `!`.
     """
-    subject = path.casefold() if ignore_case else path
+    parts = (path.casefold() if ignore_case else path).split("/")
+    if not any(map(_hint(tuple(globs), ignore_case).match, parts)):
+        return None
     for glob in reversed(globs):
         pattern = glob.casefold() if ignore_case else glob
-        if _matches(subject.split("/"), pattern.removeprefix("!")):
+        if _matches(parts, pattern.removeprefix("!")):
             return None if glob.startswith("!") else glob
     return None
+
+
+@lru_cache(maxsize=256)
+def _hint(globs: tuple[str, ...], ignore_case: bool) -> re.Pattern[str]:
+    """What some part of each selected path matches. All paths of a repository are asked about, and
+    nearly none is selected: one expression is quicker than going through all globs."""
+    names = []
+    for glob in globs:
+        parts = [part for part in glob.split("/") if part.strip("*")]
+        if not glob.startswith("!"):
+            names.append(max(parts, key=len) if parts else "*")
+    return re.compile(
+        "|".join(translate(name.casefold() if ignore_case else name) for name in names) or r"(?!)"
+    )
 
 
 def _matches(parts: list[str], pattern: str) -> bool:

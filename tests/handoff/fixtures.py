@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from sqlalchemy import event
 
-from app.git.mirror import _ensure_created
+from app.git.mirror_folder import create
 from app.store.session import Store, open_store
 from app.store.tables import METADATA
 from tests.git.repos import BareRepo
@@ -58,7 +58,7 @@ def stage_templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What every stage begins with, made once and copied: most of a short story's processes."""
     folder = tmp_path_factory.mktemp("templates")
     BareRepo.create(folder / "origin.git").commit(BASE)
-    asyncio.run(_ensure_created(folder / "mirrors" / f"{REPOSITORY}.git"))
+    asyncio.run(create(folder / "mirrors" / f"{REPOSITORY}.git"))
     return folder
 
 

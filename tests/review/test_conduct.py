@@ -40,7 +40,7 @@ class EmptyTree:
     async def glob(self, pattern: str) -> Sequence[str]:
         return ()
 
-    async def grep(self, pattern: str, prefix: str) -> Sequence[Match]:
+    async def grep(self, pattern: str, prefix: str, without: Sequence[str]) -> Sequence[Match]:
         return ()
 
 

@@ -47,7 +47,7 @@ class Tree:
     async def glob(self, pattern: str) -> Sequence[str]:
         return []
 
-    async def grep(self, pattern: str, prefix: str) -> Sequence[Any]:
+    async def grep(self, pattern: str, prefix: str, without: Any) -> Sequence[Any]:
         return []
 
 
