@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -46,21 +47,19 @@ def decide(asked: Asked, ledger: Ledger) -> tuple[Answer, ...]:
     answers: list[Answer] = []
     ordered: set[int] = set()
     for command in asked.commands:
-        answer = _answer(command, asked, ledger)
+        answer = _answer(command, asked, ledger, ordered)
         if isinstance(answer, FixAnswer):
-            fresh = tuple(item for item in answer.orders if item.finding.id not in ordered)
-            ordered.update(item.finding.id for item in fresh)
-            answer = FixAnswer(fresh, answer.unknown)
+            ordered.update(item.finding.id for item in answer.orders)
         answers.append(answer)
     return tuple(answers)
 
 
-def _answer(command: Command, asked: Asked, ledger: Ledger) -> Answer:
+def _answer(command: Command, asked: Asked, ledger: Ledger, ordered: Collection[int]) -> Answer:
     match command:
         case Review():
             return ReviewAnswer(review_refused(asked.person, ledger.state))
         case Fix(short_ids):
-            return _fix(short_ids, asked, ledger)
+            return _fix(short_ids, asked, ledger, ordered)
         case Unknown():
             return HelpAnswer()
         case never:
@@ -76,14 +75,20 @@ def review_refused(person: Person, state: PullState) -> str | None:
     return None if state is PullState.OPEN else "closed"
 
 
-def _fix(short_ids: tuple[str, ...], asked: Asked, ledger: Ledger) -> FixAnswer:
+def _fix(
+    short_ids: tuple[str, ...], asked: Asked, ledger: Ledger, ordered: Collection[int]
+) -> FixAnswer:
     known = {finding.short_id: finding for finding in ledger.findings}
     if short_ids:
         wanted = [known[name] for name in short_ids if name in known]
     else:
         wanted = [item for item in ledger.findings if item.status is FindingStatus.OPEN]
     return FixAnswer(
-        orders=tuple(OrderAnswer(item, _order(item, asked, ledger)) for item in wanted),
+        orders=tuple(
+            OrderAnswer(item, _order(item, asked, ledger))
+            for item in wanted
+            if item.id not in ordered
+        ),
         unknown=tuple(name for name in short_ids if name not in known),
     )
 

@@ -13,6 +13,7 @@ from app.commands.render import reply
 from app.commands.requests import handoff_request, review_request
 from app.domain.effects import CommentReceipt
 from app.domain.markers import Marker
+from app.domain.permits import ResumePermit
 from app.domain.tasks import FixTaskState, OrderState
 from app.jobs.context import JobContext
 from app.jobs.ledger import enqueue
@@ -103,7 +104,7 @@ async def _store_orders(
     orders: Sequence[OrderAnswer],
 ) -> None:
     at_once: list[int] = []
-    resumed: list[int] = []
+    resumed: dict[int, ResumePermit] = {}
     for item in orders:
         await note_decision(
             session,
@@ -120,14 +121,14 @@ async def _store_orders(
         if item.decision.outcome == OrderOutcome.TASK:
             at_once.append(order.id)
         if item.decision.outcome == OrderOutcome.RESUME and item.finding.task_id is not None:
-            resumed.append(item.finding.task_id)
+            resumed.setdefault(item.finding.task_id, ResumePermit(item.decision))
     if at_once:
         request = handoff_request(
             job, asked.repo.repository_id, asked.pull_request.number, order_id=min(at_once)
         )
         await enqueue(session, request, now=asked.now)
-    for task_id in dict.fromkeys(resumed):
-        await _resume(session, job, asked, task_id)
+    for task_id, permit in resumed.items():
+        await _resume(session, job, asked, task_id, permit)
 
 
 async def _add_order(session: AsyncSession, asked: Asked, item: OrderAnswer) -> Order:
@@ -166,12 +167,14 @@ async def _reopen(session: AsyncSession, asked: Asked, finding_id: int) -> None:
     row.status_at = row.updated_at = asked.now
 
 
-async def _resume(session: AsyncSession, job: JobContext, asked: Asked, task_id: int) -> None:
+async def _resume(
+    session: AsyncSession, job: JobContext, asked: Asked, task_id: int, permit: ResumePermit
+) -> None:
     task = await session.get_one(FixTask, task_id, with_for_update=True, populate_existing=True)
     if task.state is not FixTaskState.ESCALATED:
         return
     rounds = asked.policy.limits.for_guards().resume_rounds
-    if await resume_task(session, task, rounds, now=asked.now):
+    if await resume_task(session, task, permit, rounds, now=asked.now):
         await enqueue(session, turn_request(task, job.claim.installation_id), now=asked.now)
 
 

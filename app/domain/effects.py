@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.domain.markers import Marker
+from app.domain.permits import SaidVerdict, approves
 from app.domain.pull_request import PullRequest
 
 CHECK_NAME = "Mergeward"
@@ -56,14 +57,23 @@ class PublishReview:
     """One review with all its inline comments, in one request.
 
     One comment that GitHub can't anchor refuses the whole (ForgeRejected). `body` may be empty only
-    for APPROVE.
+    for APPROVE. `verdict` is what the guards said: without their approval there is no APPROVE, and
+    against it no REQUEST_CHANGES (ValueError); a COMMENT may say anything.
     """
 
     event: ReviewEvent
     body: str
     head_sha: str
     marker: Marker
+    verdict: SaidVerdict
     comments: tuple[InlineComment, ...] = ()
+
+    def __post_init__(self) -> None:
+        approved = approves(self.verdict)
+        if self.event is not ReviewEvent.COMMENT and (
+            (self.event is ReviewEvent.APPROVE) is not approved
+        ):
+            raise _contradicts(self.event, self.verdict)
 
 
 class CheckStatus(StrEnum):
@@ -129,7 +139,8 @@ class SetCheckRun:
 
     `external_id` names the run it belongs to and never changes. `conclusion` is set exactly when
     `status` is COMPLETED, else ValueError. Annotations can only be added: later ones of the same
-    check extend the earlier tuple. `check_run_id` saves the search when it is known.
+    check extend the earlier tuple. `check_run_id` saves the search when it is known. `verdict` is
+    what the guards said of the head: there is no SUCCESS without their approval (ValueError).
     """
 
     head_sha: str
@@ -144,12 +155,22 @@ class SetCheckRun:
     name: str = CHECK_NAME
     details_url: str | None = None
     check_run_id: int | None = None
+    verdict: SaidVerdict | None = None
 
     def __post_init__(self) -> None:
         if (self.conclusion is not None) is not (self.status is CheckStatus.COMPLETED):
             raise ValueError(f"status {self.status} and conclusion {self.conclusion} disagree")
         if len(self.actions) > _MAX_ACTIONS:
             raise ValueError(f"a check run has at most {_MAX_ACTIONS} buttons")
+        approved = self.verdict is not None and approves(self.verdict)
+        if self.conclusion is CheckConclusion.SUCCESS and not approved:
+            raise _contradicts(self.conclusion, self.verdict)
+
+
+def _contradicts(word: StrEnum, said: SaidVerdict | None) -> ValueError:
+    if said is None:
+        return ValueError(f"{word.name} needs a verdict of loop_guards, and there is none")
+    return ValueError(f"{word.name} is not what loop_guards said: {said.verdict} ({said.reason})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from app.agents.tools import reading_tools
 from app.agents.workspace import Workspace
 from app.control.routing import Routing
 from app.domain.findings import Finding
+from app.domain.permits import TurnPermit, must_be
 from app.domain.policy import Policy
 from app.domain.runs import AgentName, Tier
 from app.fixer.facts import TurnFacts
@@ -55,12 +56,16 @@ NO_ANSWER = FixAnswer({}, {}, "")
 
 @dataclass(frozen=True, slots=True)
 class FixSession:
-    """Everything a session of the fixer needs besides the checkout."""
+    """Everything a session of the fixer needs besides the checkout; `permit`: it may begin."""
 
     job: JobContext
     services: FixerServices
     facts: TurnFacts
     policy: Policy
+    permit: TurnPermit
+
+    def __post_init__(self) -> None:
+        must_be(self.permit, TurnPermit)
 
     @property
     def left(self) -> int:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from app.domain.effects import NEEDS_HUMAN, AddLabel, Comment, Effect, OpenPullRequest
 from app.domain.markers import Marker, MarkerKind
+from app.domain.permits import TurnPermit
 from app.domain.policy import Mode, Policy
 from app.domain.tasks import FixTaskState
 from app.errors import ConfigurationError, ForgeError
@@ -38,7 +39,7 @@ from app.git.process import Remote
 from app.git.worktrees import Identity, push, remote_sha
 from app.jobs.context import JobContext
 from app.jobs.places import repo_of
-from loop_guards import StartReason, may_start_round
+from loop_guards import StartDecision, StartReason, may_start_round
 
 WORKABLE = (FixTaskState.QUEUED, FixTaskState.FIXING)
 _PAUSES = (StartReason.STOPPED, StartReason.KILL_SWITCH)
@@ -61,11 +62,13 @@ async def _turn(job: JobContext, services: FixerServices, forge: Forge, facts: T
     if place is None:
         await _failed(job, facts, "base_gone")
         return
-    left = await _begun(job, facts, place)
-    if left is None or not await _committed(job, services, forge, left, place):
-        return
-    if await _pushed(job, forge, left, place):
-        await _proposed(job, forge, left)
+    if not job.has("commit"):
+        session = await _begun(job, services, facts, place)
+        if session is None or not await _committed(session, forge, place):
+            return
+        facts = session.facts
+    if await _pushed(job, forge, facts, place):
+        await _proposed(job, forge, facts)
 
 
 def is_due(facts: TurnFacts) -> bool:
@@ -91,45 +94,68 @@ def _failure(error: BaseException) -> str:
     return f"turn_failed_{kind}"
 
 
-async def _begun(job: JobContext, facts: TurnFacts, place: Place) -> TurnFacts | None:
-    """The facts of a turn that may go on, None when it does not begin."""
-    if job.has("turn"):
-        return facts
-    if place.policy.mode is Mode.SHADOW:
-        await pause(job, facts, None, "shadow")
-        return None
-    lost = before_turn(proposed=facts.fix_number is not None, tip=place.tip)
-    if lost is not None:
-        await _failed(job, facts, lost)
+async def _begun(
+    job: JobContext, services: FixerServices, facts: TurnFacts, place: Place
+) -> FixSession | None:
+    """The session of a turn that the guards let begin, None when it does not begin.
+
+    A turn that a restart interrupted is asked about again: its session is a model run of its own.
+    """
+    again = job.has("turn")
+    if not (again or await _has_place(job, facts, place)):
         return None
     decision = may_start_round(facts.round_facts, place.policy.limits.for_guards())
     if not decision.allowed:
-        if decision.reason in _PAUSES:
-            await pause(job, facts, decision, str(decision.reason))
-        else:
-            words = _escalation(facts, str(decision.reason), place.policy)
-            await escalate(job, facts, decision, words)
+        await _refused(job, facts, place.policy, decision)
         return None
+    left = facts if again else await _left(job, facts, place, decision)
+    if left is None:
+        return None
+    permit = TurnPermit(decision)
+    await begin_turn(job, left, permit)
+    return FixSession(job, services, left, place.policy, permit)
+
+
+async def _has_place(job: JobContext, facts: TurnFacts, place: Place) -> bool:
+    """Whether the policy lets us work, and the branch is ours. If not, that is settled."""
+    if place.policy.mode is Mode.SHADOW:
+        await pause(job, facts, None, "shadow")
+        return False
+    lost = before_turn(proposed=facts.fix_number is not None, tip=place.tip)
+    if lost is not None:
+        await _failed(job, facts, lost)
+    return lost is None
+
+
+async def _refused(
+    job: JobContext, facts: TurnFacts, policy: Policy, decision: StartDecision
+) -> None:
+    if decision.reason in _PAUSES:
+        await pause(job, facts, decision, str(decision.reason))
+    else:
+        words = _escalation(facts, str(decision.reason), policy)
+        await escalate(job, facts, decision, words)
+
+
+async def _left(
+    job: JobContext, facts: TurnFacts, place: Place, decision: StartDecision
+) -> TurnFacts | None:
+    """The facts without what the base has lost meanwhile, None when that was all."""
     gone = await gone_from(place, facts)
     await drop_gone(job, facts, gone)
     left = tuple(finding for finding in facts.findings if finding.id not in gone)
     if not left:
         ended = Ended(FixTaskState.OBSOLETE, "nothing_left")
-        await end_turn(job, facts, ended, _words(facts, ended))
+        await end_turn(job, facts, ended, _words(facts, ended), decision)
         return None
-    await begin_turn(job, facts, decision)
     return replace(facts, findings=left)
 
 
-async def _committed(
-    job: JobContext, services: FixerServices, forge: Forge, facts: TurnFacts, place: Place
-) -> bool:
+async def _committed(session: FixSession, forge: Forge, place: Place) -> bool:
     """Whether the turn's work is a commit in the mirror. If not, the task has ended."""
-    if job.has("commit"):
-        return True
     me = await forge.identity()
-    session = FixSession(job, services, facts, place.policy)
     done = await attempt(session, place, Identity(me.commit_name, me.commit_email))
+    job, facts = session.job, session.facts
     if isinstance(done, Ended):
         await end_turn(job, facts, done, _words(facts, done))
         return False

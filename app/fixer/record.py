@@ -9,6 +9,7 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.effects import Comment
+from app.domain.permits import TurnPermit, must_be
 from app.domain.pull_request import PullRequest
 from app.domain.tasks import FixTaskState
 from app.fixer.attempt import Committed, Ended
@@ -20,7 +21,7 @@ from app.store.commands import BotFact, ensure_pull_request
 from app.store.decisions import note_decision
 from app.store.fixtasks import end_task, link_fix_pull_request
 from app.store.tables import FindingRow, FixTask, FixTaskFinding
-from loop_guards import Decision, FindingStatus
+from loop_guards import FindingStatus, StartDecision
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +33,37 @@ class Words:
     label: bool = False
 
 
-async def begin_turn(job: JobContext, facts: TurnFacts, decision: Decision) -> None:
+async def begin_turn(job: JobContext, facts: TurnFacts, permit: TurnPermit) -> None:
     """The guards let the turn begin; it is counted once, whatever happens to the worker."""
+    must_be(permit, TurnPermit)
     now = job.clock.now()
     async with job.store.write() as session:
-        await _note(session, job, facts, decision)
+        await _note(session, job, facts, permit.decision)
+        if job.has("turn"):
+            await job.hold(session)
+            return
         task = await session.get_one(FixTask, facts.task_id, with_for_update=True)
         task.state, task.turns, task.updated_at = FixTaskState.FIXING, facts.turn, now
         await job.record_in(session, "turn", {"number": facts.turn})
 
 
-async def pause(job: JobContext, facts: TurnFacts, decision: Decision | None, reason: str) -> None:
-    """The turn does not begin now; the task keeps its place and says what it waits for."""
+async def pause(
+    job: JobContext, facts: TurnFacts, decision: StartDecision | None, reason: str
+) -> None:
+    """The turn does not go on now; the task keeps its place and says what it waits for."""
     async with job.store.write() as session:
         await job.hold(session)
         if decision is not None:
             await _note(session, job, facts, decision)
         task = await session.get_one(FixTask, facts.task_id, with_for_update=True)
+        if task.state is FixTaskState.FIXING:
+            task.state = FixTaskState.QUEUED
         task.state_reason, task.updated_at = reason, job.clock.now()
 
 
-async def escalate(job: JobContext, facts: TurnFacts, decision: Decision, words: Words) -> None:
+async def escalate(
+    job: JobContext, facts: TurnFacts, decision: StartDecision, words: Words
+) -> None:
     """The guards refuse another turn: a person is asked, and the reason is kept."""
     now = job.clock.now()
     async with job.store.write() as session:
@@ -87,9 +98,20 @@ async def drop_gone(job: JobContext, facts: TurnFacts, gone: Collection[int]) ->
             link.left_at = now
 
 
-async def end_turn(job: JobContext, facts: TurnFacts, ended: Ended, words: Words | None) -> None:
-    """The task is over; whoever waited for its files goes on. `words` are kept to be said."""
+async def end_turn(
+    job: JobContext,
+    facts: TurnFacts,
+    ended: Ended,
+    words: Words | None,
+    decision: StartDecision | None = None,
+) -> None:
+    """The task is over; whoever waited for its files goes on. `words` are kept to be said.
+
+    `decision`: what the guards said of the turn, if it ends before it began.
+    """
     async with job.store.write() as session:
+        if decision is not None:
+            await _note(session, job, facts, decision)
         task = await session.get_one(FixTask, facts.task_id, with_for_update=True)
         await _keep_declined(session, facts, ended.answer.declined)
         await _end(session, job, task, ended.state, ended.reason)
@@ -164,7 +186,7 @@ async def _end(
 
 
 async def _note(
-    session: AsyncSession, job: JobContext, facts: TurnFacts, decision: Decision
+    session: AsyncSession, job: JobContext, facts: TurnFacts, decision: StartDecision
 ) -> None:
     await note_decision(
         session,

@@ -9,13 +9,14 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.effects import Comment
 from app.domain.jobs import JobKind
+from app.domain.permits import ResumePermit
 from app.domain.tasks import LIVE_TASK_STATES, FixTaskState, OrderState
 from app.handoff.facts import CloseFacts
 from app.jobs.context import JobContext
 from app.jobs.ledger import enqueue, request_cancel
 from app.jobs.requests import fix_task_subject, pull_request_subject
 from app.jobs.turns import turn_request
-from app.store.decisions import note_decision
+from app.store.decisions import note_decisions
 from app.store.fixtasks import (
     MergeContext,
     create_task,
@@ -128,18 +129,18 @@ async def _end_own_task(session: AsyncSession, job: JobContext, facts: CloseFact
 
 
 async def _note(session: AsyncSession, job: JobContext, facts: CloseFacts, plan: ClosePlan) -> None:
-    for decision in plan.decisions:
-        finding_id = decision.finding_id if isinstance(decision, HandoffDecision) else None
-        await note_decision(
-            session,
-            _KIND,
-            decision,
-            now=facts.now,
-            repository_id=facts.repo.repository_id,
-            pull_request_id=facts.pull_request_id,
-            finding_id=finding_id,
-            job_id=job.job_id,
-        )
+    await note_decisions(
+        session,
+        _KIND,
+        [
+            (item, item.finding_id if isinstance(item, HandoffDecision) else None)
+            for item in plan.decisions
+        ],
+        now=facts.now,
+        repository_id=facts.repo.repository_id,
+        pull_request_id=facts.pull_request_id,
+        job_id=job.job_id,
+    )
 
 
 async def _settle(session: AsyncSession, facts: CloseFacts, plan: ClosePlan) -> None:
@@ -157,7 +158,7 @@ async def _settle(session: AsyncSession, facts: CloseFacts, plan: ClosePlan) -> 
 
 async def _settle_unusable(session: AsyncSession, facts: CloseFacts, plan: ClosePlan) -> None:
     """An order for a finding that can't be handed off ends with the guard's reason."""
-    said = {item.finding_id: item for item in plan.decisions if isinstance(item, HandoffDecision)}
+    said = _by_finding(plan)
     pending = await session.exec(
         select(Order).where(col(Order.id).in_([order.id for order in facts.orders]))
     )
@@ -166,6 +167,10 @@ async def _settle_unusable(session: AsyncSession, facts: CloseFacts, plan: Close
         if decision is not None and decision.outcome == HandoffOutcome.NO:
             order.state, order.outcome_reason = OrderState.REFUSED, str(decision.reason)
             order.settled_at = facts.now
+
+
+def _by_finding(plan: ClosePlan) -> dict[int, HandoffDecision]:
+    return {item.finding_id: item for item in plan.decisions if isinstance(item, HandoffDecision)}
 
 
 async def _create(
@@ -217,9 +222,12 @@ async def _resume(
     for order in orders.all():
         order.state, order.settled_at = OrderState.TASK, facts.now
         order.fix_task_id = next((t.id for t, number in found if number == order.finding_id), None)
-    for task in {task.id: task for task, _ in found}.values():
+    said = _by_finding(plan)
+    for task, number in {task.id: (task, number) for task, number in found}.values():
         # Somebody else's order may have resumed it since the plan was made.
         if task.state is not FixTaskState.ESCALATED:
             continue
-        if await resume_task(session, task, facts.limits.resume_rounds, now=facts.now):
+        permit = ResumePermit(said[number])
+        rounds = facts.limits.resume_rounds
+        if await resume_task(session, task, permit, rounds, now=facts.now):
             await enqueue(session, turn_request(task, job.claim.installation_id), now=facts.now)

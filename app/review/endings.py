@@ -6,12 +6,14 @@ the same once and decides nothing again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.coverage import Coverage
+from app.domain.permits import ReviewPermit
 from app.domain.policy import Mode
 from app.domain.pull_request import PullRequest, RepoRef
 from app.domain.runs import RunState, Trigger
@@ -19,13 +21,21 @@ from app.domain.tasks import FixTaskState
 from app.jobs.context import JobContext
 from app.review.facts import ReviewFacts
 from app.review.gather import task_view
-from app.review.record import as_of_now, follow
+from app.review.record import as_of_now, follow, open_run
 from app.review.verdict import refused, unavailable
 from app.store.decisions import note_decision
 from app.store.findings import finding_rows
 from app.store.queries import pull_request
 from app.store.tables import FixTask, PullRequestRow, ReviewRun
-from loop_guards import Decision, Limits, NextDecision, NextOutcome, StartReason
+from loop_guards import (
+    Decision,
+    Limits,
+    NextDecision,
+    NextOutcome,
+    ReviewDecision,
+    StartDecision,
+    StartReason,
+)
 
 _SPENT = frozenset({StartReason.CAP, StartReason.BUDGET})
 """Refusals after which nothing more happens to a task by itself: a person is asked."""
@@ -53,9 +63,12 @@ class Ended:
 
 
 async def note_admission(
-    job: JobContext, facts: ReviewFacts, decisions: Sequence[Decision], refusal: Ended | None
+    job: JobContext,
+    facts: ReviewFacts,
+    decisions: tuple[ReviewDecision | StartDecision, ...],
+    refusal: Ended | None,
 ) -> None:
-    """Keep what was decided about starting; a refused run is one row that says so.
+    """Keep what was decided about starting, and start; a refused run is one row that says so.
 
     A person's act also ends a machines' ping-pong: their rounds count from here.
     """
@@ -73,9 +86,13 @@ async def note_admission(
             await session.flush()
         for decision in decisions:
             await _note(session, job, row, "review_start", decision, run)
-        if refusal is not None and run is not None:
-            asked = refused(facts.task, facts.limits) if facts.task and reason in _SPENT else None
-            rule = await _escalate(session, job, run, asked) if asked and _acts(facts) else None
+        if refusal is None or run is None:
+            await open_run(session, job, facts, ReviewPermit(decisions))
+        else:
+            rule = None
+            if facts.task is not None and reason in _SPENT and _acts(facts):
+                asked = partial(refused, facts.task, facts.limits)
+                rule = await _escalate(session, job, run, asked)
             await _keep(session, job, replace(refusal, run_id=run.id, rule=rule))
         await job.record_in(session, "admission", {})
     job.notify()
@@ -116,7 +133,8 @@ async def end_run(
         rule = None
         if facts.task is not None and not words.overtaken and _acts(facts):
             task = await as_of_now(session, facts.task)
-            rule = await _escalate(session, job, run, unavailable(task, facts.limits))
+            asked = partial(unavailable, task, facts.limits)
+            rule = await _escalate(session, job, run, asked)
         await _keep(session, job, replace(words, run_id=run_id, rule=rule))
     job.notify()
 
@@ -158,15 +176,15 @@ async def note_failure(job: JobContext, why: str) -> Ended:
         if run.fix_task_id is not None and run.state is RunState.FAILED:
             task = await session.get_one(FixTask, run.fix_task_id)
             view = await task_view(session, task, await finding_rows(session, run.pull_request_id))
-            rule = await _escalate(session, job, run, unavailable(view, Limits()))
+            rule = await _escalate(session, job, run, partial(unavailable, view, Limits()))
     job.notify()
     return Ended(run_id=run.id, rule=rule)
 
 
 async def _escalate(
-    session: AsyncSession, job: JobContext, run: ReviewRun, asked: NextDecision
+    session: AsyncSession, job: JobContext, run: ReviewRun, ask: Callable[[], NextDecision]
 ) -> str | None:
-    """Carry out what the guards say of a task that gets no answer to its last turn.
+    """Ask the guards about a task that gets no answer to its last turn, and carry that out.
 
     The reason of the escalation, if it is one. A task that waits for no round is left alone.
     """
@@ -175,6 +193,7 @@ async def _escalate(
     task = await session.get_one(FixTask, run.fix_task_id, with_for_update=True)
     if task.state not in _AWAITS_ROUND:
         return None
+    asked = ask()
     row = await session.get_one(PullRequestRow, run.pull_request_id)
     await _note(session, job, row, "after_round", asked, run)
     await follow(session, job, run, asked, job.clock.now())

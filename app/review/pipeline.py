@@ -53,7 +53,6 @@ from app.review.record import (
     charge,
     finding_comments,
     keep_check,
-    open_run,
     store_round,
 )
 from app.review.render import (
@@ -124,12 +123,12 @@ async def _decided(
     job: JobContext, services: ReviewServices, forge: Forge, gathered: Gathered
 ) -> None:
     """Go on until the round is judged, or has ended without a verdict."""
-    if not job.has("admission"):
+    resumed = job.has("admission")
+    if not resumed:
         await _admit(job, gathered.facts)
     if job.has("judged") or job.has("ended"):
         return
-    resumed = job.has("run")
-    run_id = await open_run(job, gathered.facts, job.clock.now())
+    run_id = int(job.recorded("run")["id"])
     if resumed and await _overtaken(forge, gathered.facts):
         await end_run(job, gathered.facts, RunState.CANCELLED, "superseded", OVERTAKEN)
         return

@@ -27,6 +27,7 @@ from app.domain.effects import (
 from app.domain.findings import Finding
 from app.domain.forge import PublishedReview, ReviewState
 from app.domain.markers import Marker, MarkerKind
+from app.domain.permits import SaidVerdict, approves
 from app.review.anchors import Anchor, anchor
 from app.review.render import (
     ReviewView,
@@ -46,15 +47,16 @@ RE_REVIEW = CheckAction("Re-review", "Review this head again", "re-review")
 
 @dataclass(frozen=True, slots=True)
 class Publishing:
-    """What effects are made from. `thread_ids` and `comment_ids` are of fixed findings' threads,
-    by short id. `escalation` is the sentence of the rule, None when nothing is escalated."""
+    """What effects are made from. `decision` is the guards' verdict, the one that `view` tells
+    (ValueError otherwise). `thread_ids` and `comment_ids` are of fixed findings' threads, by short
+    id. `escalation` is the sentence of the rule, None when nothing is escalated."""
 
     view: ReviewView
     diff: Diff
     pull_request_id: int
     gated: bool
     is_fix_pr: bool
-    approves: bool
+    decision: SaidVerdict
     changed: bool
     our_reviews: tuple[PublishedReview, ...] = ()
     thread_ids: Mapping[str, str] = field(default_factory=dict)
@@ -63,6 +65,11 @@ class Publishing:
     escalate_to: str | None = None
     sticky_comment_id: int | None = None
     check_run_id: int | None = None
+
+    def __post_init__(self) -> None:
+        told, said = self.view.verdict, self.decision.verdict
+        if told is not said:
+            raise ValueError(f"the page would tell {told}, loop_guards said {said}")
 
 
 def external_id(run_id: int) -> str:
@@ -128,10 +135,10 @@ def unreviewed_check(
 def event_of(facts: Publishing) -> ReviewEvent:
     """What the review says to GitHub. Advice on a person's pull request is a comment."""
     judges = facts.is_fix_pr or facts.gated
-    if judges and facts.approves:
+    if judges and approves(facts.decision):
         return ReviewEvent.APPROVE
     blocking = (Verdict.CHANGES_REQUESTED, Verdict.SIGNIFICANT_CONCERNS, Verdict.ESCALATED)
-    if judges and facts.view.verdict in blocking:
+    if judges and facts.decision.verdict in blocking:
         return ReviewEvent.REQUEST_CHANGES
     return ReviewEvent.COMMENT
 
@@ -141,11 +148,11 @@ def conclusion_of(facts: Publishing) -> CheckConclusion:
     complete = facts.view.coverage.is_full and not facts.view.failed_reviewers
     if facts.escalation is not None or not complete:
         return CheckConclusion.ACTION_REQUIRED if facts.gated else CheckConclusion.NEUTRAL
-    if facts.approves:
+    if approves(facts.decision):
         return CheckConclusion.SUCCESS
     if facts.is_fix_pr:
         return CheckConclusion.FAILURE
-    bad = facts.view.verdict is Verdict.SIGNIFICANT_CONCERNS
+    bad = facts.decision.verdict is Verdict.SIGNIFICANT_CONCERNS
     return CheckConclusion.FAILURE if bad and facts.gated else CheckConclusion.NEUTRAL
 
 
@@ -157,6 +164,7 @@ def _review(facts: Publishing) -> PublishReview:
         body=review_body(view),
         head_sha=view.head_sha,
         marker=review_marker(view.run_id),
+        verdict=facts.decision,
         comments=tuple(
             _inline(finding, places[finding.short_id], facts.diff)
             for finding in view.fresh
@@ -237,4 +245,5 @@ def _check(facts: Publishing) -> SetCheckRun:
         summary=check_summary(facts.view),
         actions=(RE_REVIEW,) if conclusion is CheckConclusion.ACTION_REQUIRED else (),
         check_run_id=facts.check_run_id,
+        verdict=facts.decision,
     )

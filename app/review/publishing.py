@@ -19,6 +19,7 @@ from app.domain.effects import (
     SetStickyComment,
 )
 from app.domain.findings import Finding
+from app.domain.permits import SaidVerdict
 from app.domain.policy import HumanPrs, Mode
 from app.domain.runs import RunState, Tier, Usage
 from app.domain.tasks import FixTaskState
@@ -28,10 +29,10 @@ from app.jobs.context import JobContext
 from app.jobs.ledger import enqueue
 from app.jobs.turns import turn_request
 from app.review.facts import ReviewFacts
-from app.review.gather import was_whole
 from app.review.publish import Publishing, effects_of, finding_marker, inline_anchors
 from app.review.record import finding_comments
 from app.review.render import NextStep, ReviewView, escalation_rule, policy_notes
+from app.review.verdict import ask_again
 from app.store.findings import finding_rows, to_finding
 from app.store.tables import FindingRow, FixTask, PullRequestRow, ReviewRun, ThreadRow
 from loop_guards import FindingStatus, HandoffMode, NextReason, Severity, Verdict
@@ -118,7 +119,10 @@ def _values(
 async def _publishing(
     job: JobContext, forge: Forge, facts: ReviewFacts, stored: _Stored
 ) -> Publishing:
-    view = _view(facts, stored)
+    """What is to be published. The guards are asked about the stored round again: only who holds
+    their decision can say a verdict."""
+    said = ask_again(job.recorded("judged"))
+    view = _view(facts, stored, said)
     policy = facts.policy.policy
     comment_ids = await finding_comments(job, stored.row.id)
     nodes = {
@@ -136,7 +140,7 @@ async def _publishing(
         pull_request_id=stored.row.id,
         gated=gated,
         is_fix_pr=stored.task is not None,
-        approves=_approves(stored.run),
+        decision=said,
         changed=_changed(stored, earlier, gated=gated),
         our_reviews=(
             await forge.our_reviews(facts.repo, facts.pull_request.number) if earlier else ()
@@ -147,16 +151,11 @@ async def _publishing(
             if comment in nodes
         },
         comment_ids=comment_ids,
-        escalation=escalation_rule(str(stored.run.reason)) if escalated else None,
+        escalation=escalation_rule(str(said.reason)) if escalated else None,
         escalate_to=policy.escalate_to,
         sticky_comment_id=stored.row.sticky_comment_id,
         check_run_id=stored.run.check_run_id,
     )
-
-
-def _approves(run: ReviewRun) -> bool:
-    """Only a fully covered head is approved; the verdict was decided by the guards."""
-    return was_whole(run) and run.verdict in (Verdict.APPROVED, Verdict.APPROVED_WITH_COMMENTS)
 
 
 def _changed(stored: _Stored, earlier: ReviewRun | None, *, gated: bool) -> bool:
@@ -170,7 +169,7 @@ def _changed(stored: _Stored, earlier: ReviewRun | None, *, gated: bool) -> bool
     return not said_before or earlier.verdict != stored.run.verdict
 
 
-def _view(facts: ReviewFacts, stored: _Stored) -> ReviewView:
+def _view(facts: ReviewFacts, stored: _Stored, said: SaidVerdict) -> ReviewView:
     run = stored.run
     binds = stored.task is not None or facts.policy.policy.human_prs is HumanPrs.GATE
     places = inline_anchors(stored.fresh, facts.diff)
@@ -178,7 +177,7 @@ def _view(facts: ReviewFacts, stored: _Stored) -> ReviewView:
     return ReviewView(
         run_id=run.id,
         head_sha=run.head_sha,
-        verdict=run.verdict or Verdict.ESCALATED,
+        verdict=said.verdict,
         summary=run.summary,
         fresh=stored.fresh,
         open_before=stored.open_before,
@@ -190,7 +189,7 @@ def _view(facts: ReviewFacts, stored: _Stored) -> ReviewView:
         failed_reviewers=tuple(run.incomplete),
         round_number=run.round_number or 1,
         allowance=stored.task.allowance if stored.task else None,
-        next_step=_next_step(facts, stored),
+        next_step=_next_step(facts, stored, said),
         usage=run.usage,
         models=tuple(run.models),
         notes=policy_notes(facts.policy),
@@ -202,15 +201,14 @@ def _task_usage(stored: _Stored) -> Usage:
     return sum((run.usage for run in stored.earlier), start=stored.run.usage)
 
 
-def _next_step(facts: ReviewFacts, stored: _Stored) -> NextStep:
-    run, task = stored.run, stored.task
-    if task is None:
+def _next_step(facts: ReviewFacts, stored: _Stored, said: SaidVerdict) -> NextStep:
+    if stored.task is None:
         return _after_a_person(facts, stored)
-    if run.verdict is Verdict.APPROVED:
+    if said.verdict is Verdict.APPROVED:
         return NextStep.MERGE
-    if run.verdict is Verdict.ESCALATED:
+    if said.verdict is Verdict.ESCALATED:
         return NextStep.HUMAN
-    pauses = run.reason in (NextReason.LOOK_AGAIN, NextReason.STOPPED)
+    pauses = said.reason in (NextReason.LOOK_AGAIN, NextReason.STOPPED)
     live = facts.policy.policy.mode is Mode.LIVE
     return NextStep.FIXER_TURN if live and not pauses else NextStep.NOTHING
 

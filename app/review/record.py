@@ -14,6 +14,7 @@ from app.agents.reviewer_results import ReviewerOutcome
 from app.domain.coverage import Coverage
 from app.domain.findings import Finding
 from app.domain.jobs import JobKind
+from app.domain.permits import ReviewPermit, must_be
 from app.domain.policy import Mode
 from app.domain.runs import RunState, Tier, Usage
 from app.domain.tasks import FixTaskState, LineageState, ReviewerState
@@ -23,8 +24,15 @@ from app.jobs.requests import JobRequest
 from app.jobs.turns import turn_request
 from app.review.facts import ReviewFacts
 from app.review.judge import Judgement, NewFinding
-from app.review.verdict import TaskView, fix_verdict, human_verdict, next_step
-from app.store.decisions import note_decision
+from app.review.verdict import (
+    Question,
+    TaskView,
+    as_json,
+    fix_verdict,
+    human_question,
+    next_question,
+)
+from app.store.decisions import note_decisions
 from app.store.findings import finding_rows, number_findings, to_finding
 from app.store.fixtasks import end_task
 from app.store.lineages import book, book_session, spent_of
@@ -64,31 +72,34 @@ class RoundResult:
         return self.coverage.is_full and not self.failed_reviewers
 
 
-async def open_run(job: JobContext, facts: ReviewFacts, now: datetime) -> int:
-    """Start (or, after a restart, find again) the run of this job. Returns its id."""
-    if job.has("run"):
-        return int(job.recorded("run")["id"])
-    async with job.store.write() as session:
-        run = ReviewRun(
-            pull_request_id=facts.pull_request_id,
-            fix_task_id=facts.task.task_id if facts.task else None,
-            lineage_id=facts.lineage_id,
-            job_id=job.job_id,
-            head_sha=facts.pull_request.head_sha,
-            base_sha=facts.pull_request.base_sha,
-            merge_base_sha=facts.merge_base,
-            policy_digest=facts.policy.policy.fingerprint,
-            trigger=facts.trigger,
-            machine_caused=not facts.by_human,
-            state=RunState.RUNNING,
-            created_at=now,
-            started_at=now,
-        )
-        session.add(run)
-        await session.flush()
-        live = facts.policy.policy.mode is Mode.LIVE
-        await job.record_in(session, "run", {"id": run.id, "live": live})
-        return run.id
+async def open_run(
+    session: AsyncSession, job: JobContext, facts: ReviewFacts, permit: ReviewPermit
+) -> None:
+    """Start the run of this job, as step `run`. ValueError if it would be a round of a fix task and
+    the guards were not asked for one."""
+    must_be(permit, ReviewPermit)
+    if facts.task is not None and not permit.allows_round:
+        raise ValueError(f"no round of fix task {facts.task.task_id} was asked for")
+    now = job.clock.now()
+    run = ReviewRun(
+        pull_request_id=facts.pull_request_id,
+        fix_task_id=facts.task.task_id if facts.task else None,
+        lineage_id=facts.lineage_id,
+        job_id=job.job_id,
+        head_sha=facts.pull_request.head_sha,
+        base_sha=facts.pull_request.base_sha,
+        merge_base_sha=facts.merge_base,
+        policy_digest=facts.policy.policy.fingerprint,
+        trigger=facts.trigger,
+        machine_caused=not facts.by_human,
+        state=RunState.RUNNING,
+        created_at=now,
+        started_at=now,
+    )
+    session.add(run)
+    await session.flush()
+    live = facts.policy.policy.mode is Mode.LIVE
+    await job.record_in(session, "run", {"id": run.id, "live": live})
 
 
 async def charge(job: JobContext, run_id: int, now: datetime) -> None:
@@ -153,15 +164,15 @@ async def store_round(
         await _update_carried(session, facts, result, run_id, now)
         findings = [to_finding(row) for row in await finding_rows(session, facts.pull_request_id)]
         task = await as_of_now(session, facts.task) if facts.task else None
-        verdict, following = _decide(replace(facts, task=task), findings, result)
+        question, verdict, following = _decide(replace(facts, task=task), findings, result)
         _fill_run(run, result, verdict, following, now)
         session.add_all([_reviewer_run(item, run_id, now) for item in result.outcomes])
-        await _note(session, job, run, verdict, following, now)
+        await _note(session, job, run, result.judgement, verdict, following)
         if following is not None and facts.policy.policy.mode is Mode.LIVE:
             await follow(session, job, run, following, now)
         row = await session.get_one(PullRequestRow, facts.pull_request_id)
         row.last_reviewed_sha, row.updated_at = facts.pull_request.head_sha, now
-        await job.record_in(session, "judged", {})
+        await job.record_in(session, "judged", as_json(question))
     job.notify()
 
 
@@ -180,13 +191,16 @@ async def as_of_now(session: AsyncSession, task: TaskView) -> TaskView:
 
 def _decide(
     facts: ReviewFacts, findings: Sequence[Finding], result: RoundResult
-) -> tuple[VerdictDecision, NextDecision | None]:
-    """The guards' answers. On a fix pull request the round just started counts already."""
+) -> tuple[Question, VerdictDecision, NextDecision | None]:
+    """The guards' answers, and the question whose answer is published. On a fix pull request the
+    round just started counts already."""
     full = result.coverage_full
     if facts.task is None:
-        return human_verdict(findings, facts.limits, full=full), None
+        asked = human_question(findings, facts.limits, full=full)
+        return asked, asked.answer(), None
     verdict = fix_verdict(findings, facts.task, full=full)
-    return verdict, next_step(verdict, facts.task, facts.limits, full=full)
+    question = next_question(verdict, facts.task, facts.limits, full=full)
+    return question, verdict, question.answer()
 
 
 async def _add_new(
@@ -301,19 +315,24 @@ async def _note(
     session: AsyncSession,
     job: JobContext,
     run: ReviewRun,
+    judgement: Judgement,
     verdict: VerdictDecision,
     following: NextDecision | None,
-    now: datetime,
 ) -> None:
-    named: list[tuple[str, Decision]] = [("verdict", verdict)]
-    if following is not None:
-        named.append(("after_round", following))
-    for kind, decision in named:
-        await note_decision(
+    """Everything that was asked about the round: earlier findings, the verdict, what follows."""
+    fixed = [(item.decision, item.finding.id) for item in judgement.carried]
+    after = [] if following is None else [(following, None)]
+    answers: dict[str, Sequence[tuple[Decision, int | None]]] = {
+        "fixed": fixed,
+        "verdict": [(verdict, None)],
+        "after_round": after,
+    }
+    for kind, said in answers.items():
+        await note_decisions(
             session,
             kind,
-            decision,
-            now=now,
+            said,
+            now=job.clock.now(),
             repository_id=job.claim.repository_id,
             pull_request_id=run.pull_request_id,
             fix_task_id=run.fix_task_id,
@@ -329,6 +348,7 @@ async def follow(
 
     A task that has ended stays as it ended, whatever this round says of its pull request.
     """
+    must_be(following, NextDecision)
     assert run.fix_task_id is not None
     task = await session.get_one(FixTask, run.fix_task_id, with_for_update=True)
     if not task.state.is_live:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from app.domain.findings import Finding
+from app.domain.permits import SaidVerdict
 from loop_guards import (
     AfterRoundFacts,
     FindingStatus,
@@ -46,6 +50,43 @@ class TaskView:
     lineage_resumes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class RubricQuestion:
+    """What the guards are asked about a pull request that is no fix, after a round."""
+
+    findings: tuple[RubricFinding, ...]
+    coverage_full: bool
+    limits: Limits
+
+    def answer(self) -> VerdictDecision:
+        return decide_rubric(self.findings, coverage_full=self.coverage_full, limits=self.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class NextQuestion:
+    """What the guards are asked after a round of a fix task."""
+
+    after: AfterRoundFacts
+    limits: Limits
+
+    def answer(self) -> NextDecision:
+        return after_round(self.after, self.limits)
+
+
+Question = RubricQuestion | NextQuestion
+_QUESTION: TypeAdapter[Question] = TypeAdapter(Question)
+
+
+def as_json(question: Question) -> Any:
+    """The question as JSON, kept with its round: its verdict can be asked for again."""
+    return _QUESTION.dump_python(question, mode="json")
+
+
+def ask_again(kept: Any) -> SaidVerdict:
+    """The guards' answer to a question that was kept. A decision itself is never restored."""
+    return _QUESTION.validate_python(kept).answer()
+
+
 def fix_verdict(findings: Iterable[Finding], task: TaskView, *, full: bool) -> VerdictDecision:
     """Convergence first: what of the task is left, and criticals that the fix brought in."""
     return decide_fix_verdict(
@@ -55,9 +96,14 @@ def fix_verdict(findings: Iterable[Finding], task: TaskView, *, full: bool) -> V
 
 def human_verdict(findings: Iterable[Finding], limits: Limits, *, full: bool) -> VerdictDecision:
     """The rubric over what is open."""
+    return human_question(findings, limits, full=full).answer()
+
+
+def human_question(findings: Iterable[Finding], limits: Limits, *, full: bool) -> RubricQuestion:
+    """What the rubric is asked: what is open."""
     still_open = (item for item in findings if item.status is FindingStatus.OPEN)
-    return decide_rubric(
-        (
+    return RubricQuestion(
+        findings=tuple(
             RubricFinding(
                 severity=item.severity,
                 category=item.category,
@@ -73,11 +119,11 @@ def human_verdict(findings: Iterable[Finding], limits: Limits, *, full: bool) ->
     )
 
 
-def next_step(
+def next_question(
     verdict: VerdictDecision, task: TaskView, limits: Limits, *, full: bool
-) -> NextDecision:
+) -> NextQuestion:
     """What follows this round, which counts in `task.rounds_started` and `task.spent` already."""
-    return after_round(
+    return NextQuestion(
         AfterRoundFacts(
             rounds_started=task.rounds_started,
             allowance=task.allowance,

@@ -14,6 +14,7 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.bots import FIX_BRANCH_PREFIX
+from app.domain.permits import ResumePermit, must_be
 from app.domain.tasks import FixTaskState, OrderState
 from app.store.findings import number_findings
 from app.store.queries import lease_holders, task_findings
@@ -49,6 +50,7 @@ async def create_task(
     leases: whoever holds one of its paths now is waited for. None if a task with this key exists: a
     doubled event makes nothing twice.
     """
+    must_be(plan, TaskPlan)
     if plan.joins is not None:
         waiting = await session.get_one(FixTask, plan.joins, with_for_update=True)
         if waiting.state is FixTaskState.WAITING and waiting.fix_pull_request_id is None:
@@ -229,11 +231,14 @@ async def wake_waiting(
     return woken
 
 
-async def resume_task(session: AsyncSession, task: FixTask, rounds: int, *, now: datetime) -> bool:
+async def resume_task(
+    session: AsyncSession, task: FixTask, permit: ResumePermit, rounds: int, *, now: datetime
+) -> bool:
     """A person resumes an escalated task: `rounds` more, and its lease again.
 
     True if it may go on at once, False if it waits for its paths.
     """
+    must_be(permit, ResumePermit)
     await _alone(session, task.repository_id)
     holders = await lease_holders(session, task.repository_id, task.base_ref, task.paths)
     task.state = FixTaskState.WAITING if holders else FixTaskState.QUEUED

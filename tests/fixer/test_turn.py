@@ -157,6 +157,7 @@ async def test_nothing_left_ends_the_task(stage: Stage) -> None:
     task = await stage.task()
     assert (task.state, task.state_reason, task.turns) == (FixTaskState.OBSOLETE, "nothing_left", 0)
     assert stage.agent.tasks == []
+    assert await stage.reasons("turn_start") == ["allowed"]
     assert (await stage.findings())[0].status is FindingStatus.GONE
     assert "no longer there" in stage.comments()[-1]
 
@@ -468,8 +469,32 @@ async def test_a_death_at_any_write_leaves_one_turn(stage: Stage, at: int, late:
     task = await stage.task()
     assert (task.state, task.turns) == (FixTaskState.REVIEWING, 1)
     assert (stage.commits_on(BRANCH), len(stage.fix_pulls())) == (1, 1)
-    assert len(await stage.reasons("turn_start")) == 1
+    assert set(await stage.reasons("turn_start")) == {"allowed"}
     assert len(await stage.findings(2)) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "state", "reason"),
+    [
+        pytest.param({"state": "stopped"}, FixTaskState.QUEUED, "stopped", id="stopped"),
+        pytest.param({"input_tokens": 10**9}, FixTaskState.ESCALATED, "budget", id="spent"),
+    ],
+)
+async def test_a_turn_that_died_is_asked_about_again(
+    stage: Stage, change: dict[str, object], state: FixTaskState, reason: str
+) -> None:
+    """Its next session is a model run of its own: an answer from before the outage starts none."""
+    await handed_off(stage)
+    story = partial(run_fix_task, services=stage.fixing)
+    with pytest.raises(Died):
+        await carry_out(stage, story, MortalStore(stage.store, 1, late=True))
+    assert (await stage.task()).state is FixTaskState.FIXING
+    await stage.change(Lineage, (await stage.lineage()).id, **change)
+    await stage.run()
+    task = await stage.task()
+    assert (task.state, task.state_reason, task.turns) == (state, reason, 1)
+    assert await stage.reasons("turn_start") == ["allowed", reason]
+    assert (stage.agent.tasks, has_branch(stage)) == ([], False)
 
 
 async def test_a_turn_has_that_many_writes(stage: Stage) -> None:

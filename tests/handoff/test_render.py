@@ -37,6 +37,7 @@ REFUSED = decide_handoff(
         mode=HandoffMode.AUTO,
         author_is_bot=False,
         is_fix_pr=False,
+        merged=True,
     ),
     Limits(),
 )

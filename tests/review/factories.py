@@ -11,6 +11,7 @@ from app.domain.runs import Tier, Usage
 from app.review.publish import Publishing
 from app.review.render import NextStep, ReviewView
 from loop_guards import FindingStatus, Origin, Severity, Verdict
+from tests.domain.decisions import said
 
 
 def finding(number: int = 1, **changes: object) -> Finding:
@@ -74,14 +75,19 @@ def view(**changes: object) -> ReviewView:
     return replace(base, **changes)  # type: ignore[arg-type]
 
 
-def publishing(seen: ReviewView | None = None, **changes: object) -> Publishing:
+def publishing(
+    seen: ReviewView | None = None, *, is_fix_pr: bool = False, **changes: object
+) -> Publishing:
+    """A round to publish: the guards said what the view tells, knowing what was read."""
+    told = seen or view()
+    full = told.coverage.is_full and not told.failed_reviewers
     base = Publishing(
-        view=seen or view(),
+        view=told,
         diff=Diff((change(),)),
         pull_request_id=3,
         gated=False,
-        is_fix_pr=False,
-        approves=True,
+        is_fix_pr=is_fix_pr,
+        decision=said(told.verdict, full=full, fix=is_fix_pr),
         changed=True,
     )
     return replace(base, **changes)  # type: ignore[arg-type]

@@ -9,7 +9,8 @@ import pytest
 from app.agents.port import AgentTask
 from app.domain.jobs import JobKind, JobState
 from app.domain.runs import AgentName, RunState
-from app.store.tables import JobStep
+from app.domain.tasks import LineageState
+from app.store.tables import JobStep, Lineage
 from loop_guards import FindingStatus, Origin, Severity, TaskState, Verdict
 from tests.review.story import (
     BASE,
@@ -203,6 +204,22 @@ async def test_an_escalation_is_said_once(story: Story) -> None:
         ("after_round", "escalate", "unavailable"),
     ]
     assert story.model.calls == ["coordinator"]
+
+
+async def test_an_approval_is_published_after_a_death(story: Story) -> None:
+    """The guards are asked about the round as it was, and nothing that happened since counts."""
+    await open_fix(story, Severity.CRITICAL, tree={**BASE, SEARCH: PLANTED + b"\n# looked at\n"})
+    story.model.carried = {"F1": "fixed"}
+    story.forge.kills.add(("ensure_review", False))
+    await story.review(actor=None)
+    [task] = await story.tasks()
+    async with story.store.write() as session:
+        lineage = await session.get_one(Lineage, task.lineage_id)
+        lineage.state = LineageState.STOPPED
+    await story.recover()
+    assert story.shown()["reviews"] == [("APPROVED", 0)]
+    assert story.shown()["checks"] == ["success: Approved: 1 fixed"]
+    assert (await story.last_run()).verdict is Verdict.APPROVED
 
 
 async def test_a_push_during_the_outage_ends_the_old_run(story: Story) -> None:

@@ -9,7 +9,14 @@ import pytest
 from app.domain.jobs import JobKind
 from app.domain.runs import AgentName, RunState, Trigger
 from app.jobs.requests import fix_task_subject
-from app.store.tables import FindingRow, FixTask, FixTaskFinding, Lineage, ReviewRun
+from app.store.tables import (
+    DecisionRow,
+    FindingRow,
+    FixTask,
+    FixTaskFinding,
+    Lineage,
+    ReviewRun,
+)
 from loop_guards import FindingStatus, Origin, Severity, TaskState, Verdict
 from tests.review.story import (
     BASE,
@@ -63,16 +70,16 @@ async def test_a_fix_that_converged_is_approved(story: Story) -> None:
         ("F1", Origin.ORIGINAL, FindingStatus.FIXED),
         ("F2", Origin.ORIGINAL, FindingStatus.FIXED),
     ]
-    assert (
-        await story.decisions()
-        == [
-            ("review_start", "review", "requested"),
-            ("review_start", "start", "allowed"),
-            ("verdict", "approved", "nothing_blocks"),
-            ("after_round", "approve", "nothing_blocks"),
-        ]
-        * 2
-    )
+    started = [("review_start", "review", "requested"), ("review_start", "start", "allowed")]
+    approved = [
+        ("verdict", "approved", "nothing_blocks"),
+        ("after_round", "approve", "nothing_blocks"),
+    ]
+    fixed = [("fixed", "fixed", "on_evidence")] * 2
+    assert await story.decisions() == [*started, *fixed, *approved, *started, *approved]
+    kept = [row for row in await story.rows(DecisionRow) if row.kind == "fixed"]
+    assert [row.finding_id for row in kept] == [row.id for row in rows]
+    assert all(row.record["trace"] and row.record["compared"]["changed"] for row in kept)
 
 
 async def test_a_fix_that_blocks_gets_another_turn(story: Story) -> None:

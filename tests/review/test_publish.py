@@ -43,30 +43,30 @@ FAILED = view(failed_reviewers=("security",))
             publishing(), ReviewEvent.COMMENT, CheckConclusion.SUCCESS, id="advise-clean"
         ),
         pytest.param(
-            publishing(CONCERNS, approves=False),
+            publishing(CONCERNS),
             ReviewEvent.COMMENT, CheckConclusion.NEUTRAL, id="advise-concerns-block-nothing",
         ),
         pytest.param(
             publishing(gated=True), ReviewEvent.APPROVE, CheckConclusion.SUCCESS, id="gate-clean"
         ),
         pytest.param(
-            publishing(CONCERNS, gated=True, approves=False),
+            publishing(CONCERNS, gated=True),
             ReviewEvent.REQUEST_CHANGES, CheckConclusion.FAILURE, id="gate-concerns",
         ),
         pytest.param(
-            publishing(MINOR, gated=True, approves=False),
+            publishing(MINOR, gated=True),
             ReviewEvent.COMMENT, CheckConclusion.NEUTRAL, id="gate-minor-issues",
         ),
         pytest.param(
-            publishing(PARTLY, gated=True, approves=False),
+            publishing(PARTLY, gated=True),
             ReviewEvent.COMMENT, CheckConclusion.ACTION_REQUIRED, id="gate-partly-covered",
         ),
         pytest.param(
-            publishing(FAILED, gated=True, approves=False),
+            publishing(FAILED, gated=True),
             ReviewEvent.COMMENT, CheckConclusion.ACTION_REQUIRED, id="gate-reviewer-failed",
         ),
         pytest.param(
-            publishing(PARTLY, approves=False),
+            publishing(PARTLY),
             ReviewEvent.COMMENT, CheckConclusion.NEUTRAL, id="advise-partly-covered",
         ),
         pytest.param(
@@ -74,11 +74,11 @@ FAILED = view(failed_reviewers=("security",))
             ReviewEvent.APPROVE, CheckConclusion.SUCCESS, id="fix-approved",
         ),
         pytest.param(
-            publishing(CHANGES, is_fix_pr=True, approves=False),
+            publishing(CHANGES, is_fix_pr=True),
             ReviewEvent.REQUEST_CHANGES, CheckConclusion.FAILURE, id="fix-changes-requested",
         ),
         pytest.param(
-            publishing(CHANGES, is_fix_pr=True, approves=False, gated=True, escalation="Cap."),
+            publishing(CHANGES, is_fix_pr=True, gated=True, escalation="Cap."),
             ReviewEvent.REQUEST_CHANGES, CheckConclusion.ACTION_REQUIRED, id="fix-escalated-gate",
         ),
     ],
@@ -105,7 +105,7 @@ def test_a_head_that_was_not_reviewed(gated: bool, conclusion: CheckConclusion) 
 
 def test_one_round_writes_review_status_and_check_in_this_order() -> None:
     """A round costs one content-creating request besides the sticky comment; the check ends it."""
-    effects = effects_of(publishing(CONCERNS, approves=False))
+    effects = effects_of(publishing(CONCERNS))
     assert [type(effect) for effect in effects] == [PublishReview, SetStickyComment, SetCheckRun]
 
 
@@ -121,7 +121,7 @@ def test_a_comment_withdraws_earlier_verdicts() -> None:
         PublishedReview(number, state, "b" * 40, "")
         for number, state in enumerate(ReviewState, start=1)
     )
-    effects = effects_of(publishing(MINOR, approves=False, gated=True, our_reviews=ours))
+    effects = effects_of(publishing(MINOR, gated=True, our_reviews=ours))
     dismissed = {effect.review_id for effect in effects if isinstance(effect, DismissReview)}
     standing = {r.id for r in ours if r.state.value in ("APPROVED", "CHANGES_REQUESTED")}
     assert dismissed == standing
@@ -146,7 +146,7 @@ def test_fixed_findings_resolve_their_own_threads_only() -> None:
 
 def test_an_escalation_is_one_comment_and_one_label() -> None:
     """A human is asked once, with the rule and the cost."""
-    effects = effects_of(publishing(CHANGES, is_fix_pr=True, approves=False, escalation="Cap."))
+    effects = effects_of(publishing(CHANGES, is_fix_pr=True, escalation="Cap."))
     said = [effect for effect in effects if isinstance(effect, Comment)]
     assert [label.name for label in effects if isinstance(label, AddLabel)] == [NEEDS_HUMAN]
     assert len(said) == 1
@@ -161,9 +161,7 @@ def test_what_has_no_place_in_the_diff_stands_in_the_body() -> None:
         verdict=Verdict.SIGNIFICANT_CONCERNS, fresh=(finding(), lost), inline=frozenset({"F1"})
     )
     (review,) = [
-        effect
-        for effect in effects_of(publishing(seen, approves=False))
-        if isinstance(effect, PublishReview)
+        effect for effect in effects_of(publishing(seen)) if isinstance(effect, PublishReview)
     ]
     assert [comment.marker.id for comment in review.comments] == ["finding-1"]
     assert "Far away." in review.body

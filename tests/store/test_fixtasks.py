@@ -9,6 +9,7 @@ import pytest
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from app.domain.permits import ResumePermit
 from app.domain.tasks import LIVE_TASK_STATES, FixTaskState, OrderState
 from app.jobs.turns import turn_request
 from app.store.commands import ensure_lineage
@@ -39,6 +40,7 @@ from loop_guards import (
     WaitingTask,
     plan_merged,
 )
+from tests.domain.decisions import resume_order
 from tests.store.rows import NOW, REPOSITORY, add_pull_request, add_repository, later
 
 MERGE = "c" * 40
@@ -73,6 +75,7 @@ def plans(
         mode=HandoffMode.AUTO,
         author_is_bot=False,
         is_fix_pr=False,
+        merged=True,
         leased_paths=leased,
         waiting_tasks=waiting,
     )
@@ -298,7 +301,8 @@ async def test_a_resume_takes_the_lease_again_or_waits(store: Store, busy: bool)
         if busy:
             (plan,) = plans(await found(session, context.source), batch="order:3")
             await made(session, plan, context)
-        assert await resume_task(session, task, 2, now=later(5)) is not busy
+        permit = ResumePermit(resume_order())
+        assert await resume_task(session, task, permit, 2, now=later(5)) is not busy
         task = await session.get_one(FixTask, task.id)
     assert task.state is (FixTaskState.WAITING if busy else FixTaskState.QUEUED)
     # The job that escalated may still be ending: the resumed turn is not taken for it.

@@ -28,12 +28,18 @@ from app.domain.pull_request import AccountKind, Permission, PullRequestState
 from app.errors import ForgeError, ForgeNotFound, ForgeRejected
 from app.forges.apply import Target, apply
 from tests.contracts.forge.stage import BRANCH, CHANGED, CHANGED_LINE, FIX_BRANCH, Stage
+from tests.domain.decisions import APPROVED, CONCERNS
 
 REVIEW = Marker(MarkerKind.REVIEW, "run-1")
 F1, F2 = Marker(MarkerKind.FINDING, "1-F1"), Marker(MarkerKind.FINDING, "1-F2")
 STATUS = Marker(MarkerKind.STATUS, "pr-1")
 REPLY = Marker(MarkerKind.REPLY, "1-F1-fixed")
 FIX = Marker(MarkerKind.FIX, "task-1")
+SAID = {
+    ReviewEvent.APPROVE: APPROVED,
+    ReviewEvent.REQUEST_CHANGES: CONCERNS,
+    ReviewEvent.COMMENT: CONCERNS,
+}
 
 
 def inline(
@@ -47,7 +53,8 @@ def review(
     event: ReviewEvent = ReviewEvent.REQUEST_CHANGES,
     comments: tuple[InlineComment, ...] = (),
 ) -> PublishReview:
-    return PublishReview(event, "Two findings.", stage.head_sha, REVIEW, comments)
+    said = SAID[event]
+    return PublishReview(event, "Two findings.", stage.head_sha, REVIEW, said, comments)
 
 
 def check(stage: Stage, count: int = 0, *, done: bool = False) -> SetCheckRun:
@@ -188,7 +195,7 @@ class TestReview:
         opened = await stage.fixer.ensure_pull_request(
             stage.repo, OpenPullRequest(FIX_BRANCH, "main", "Fix", "Fixes it.", FIX)
         )
-        wanted = PublishReview(event, "Well.", head, REVIEW)
+        wanted = PublishReview(event, "Well.", head, REVIEW, SAID[event])
         number = opened.pull_request.number
         receipt = await stage.fixer.ensure_review(stage.repo, number, wanted)
         assert receipt.event is ReviewEvent.COMMENT

@@ -42,6 +42,7 @@ from tests.contracts.forge.stage import (
     github_app,
     populate,
 )
+from tests.domain.decisions import APPROVED
 
 REVIEW = Marker(MarkerKind.REVIEW, "run-1")
 F1 = Marker(MarkerKind.FINDING, "1-F1")
@@ -61,9 +62,10 @@ async def stage(key: str) -> AsyncIterator[DoubleStage]:
         yield made
 
 
-def review(stage: DoubleStage, event: ReviewEvent = ReviewEvent.COMMENT) -> PublishReview:
+def review(stage: DoubleStage) -> PublishReview:
     comments = (InlineComment(CHANGED, CHANGED_LINE, "A finding.", F1),)
-    return PublishReview(event, "One finding.", stage.head_sha, REVIEW, comments)
+    event = ReviewEvent.COMMENT
+    return PublishReview(event, "One finding.", stage.head_sha, REVIEW, APPROVED, comments)
 
 
 def check(stage: DoubleStage, *, done: bool = True) -> SetCheckRun:
@@ -74,6 +76,7 @@ def check(stage: DoubleStage, *, done: bool = True) -> SetCheckRun:
         conclusion=CheckConclusion.SUCCESS if done else None,
         title="Approved",
         summary="Nothing to say.",
+        verdict=APPROVED,
         annotations=(Annotation(CHANGED, 20, 20, AnnotationLevel.NOTICE, "note", "title"),),
     )
 
