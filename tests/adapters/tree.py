@@ -10,7 +10,7 @@ from app.fixer.workspace import EditableTree, EditRefused
 from app.git.measure import CheckoutLimits, CheckoutTooLarge
 from app.git.worktrees import checkout
 from tests.adapters.case import Case, only_knows
-from tests.adapters.repository import filtered
+from tests.adapters.repository import filtered, rules
 from tests.git.repos import LINK, BareRepo, Content
 from tests.git.test_measure import exploding
 
@@ -18,7 +18,7 @@ from tests.git.test_measure import exploding
 async def check(case: Case, tmp_path: Path) -> None:
     only_knows(
         case.expect, "refused", "written", "outside_untouched", "checked_out", "note",
-        "disk_used_megabytes_at_most", "no_file_created", "still_reviewed",
+        "disk_used_megabytes_at_most", "no_file_created", "still_reviewed", "rules_from",
     )  # fmt: skip
     outside = tmp_path / "work" / "outside"
     outside.mkdir(parents=True)
@@ -28,8 +28,10 @@ async def check(case: Case, tmp_path: Path) -> None:
     if "still_reviewed" in case.expect:
         result = await filtered(tmp_path, {}, case.input["changed_files"])
         assert {file.path for file in result.reviewed} >= set(case.expect["still_reviewed"])
-    limits = case.input.get("limits", {"files": 100_000, "megabytes": 1_000})
-    limits = CheckoutLimits(limits["files"], limits["megabytes"])
+    if "rules_from" in case.expect:
+        assert await rules(tmp_path, case.input["changed_files"]) == (case.expect["rules_from"],)
+    most = case.input.get("limits", {"files": 100_000, "megabytes": 1_000})
+    limits = CheckoutLimits(most["files"], most["megabytes"])
     note, refused, written = "", [], []
     try:
         async with checkout(repo.repository, commit, tmp_path / "work", limits) as copy:
@@ -52,8 +54,6 @@ async def check(case: Case, tmp_path: Path) -> None:
 def _commit(repo: BareRepo, given: Mapping[str, Any]) -> str:
     if total := given.get("files_when_checked_out"):
         return exploding(repo, 10, len(str(total)) - 1)
-    tree: dict[str, Content] = {
-        path: (LINK, to.encode()) for path, to in given.get("links", {}).items()
-    }
+    tree: dict[str, Content] = {p: (LINK, to.encode()) for p, to in given.get("links", {}).items()}
     tree |= {path: text.encode() for path, text in given.get("files", {}).items()}
     return repo.commit(tree | {p: t.encode() for p, t in given.get("changed_files", {}).items()})
