@@ -57,7 +57,10 @@ class KnownFinding:
 
 @dataclass(frozen=True, slots=True)
 class PromptContext:
-    """The facts a review's prompts are built from. All texts are untrusted as they come."""
+    """The facts a review's prompts are built from. All texts are untrusted as they come.
+
+    `part` says which of how many parts of the change `changed_files` are; None: they are all.
+    """
 
     repository: str
     number: int | None
@@ -68,7 +71,7 @@ class PromptContext:
     base_sha: str
     head_ref: str
     head_sha: str
-    changed_files: tuple[ChangedFile, ...]
+    changed_files: tuple[ChangedFile, ...] = ()
     comments: tuple[Remark, ...] = ()
     findings: tuple[KnownFinding, ...] = ()
     previous_review: str = ""
@@ -76,6 +79,7 @@ class PromptContext:
     agents_md_template: str = ""
     round_number: int = 1
     is_fix: bool = False
+    part: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +185,9 @@ def _round(context: PromptContext) -> str:
     parts = [note("fix_change")] if context.is_fix else []
     if context.round_number > 1:
         parts.append(note("later_round", number=str(context.round_number)))
+    if context.part is not None:
+        number, total = context.part
+        parts.append(note("part", number=str(number), total=str(total)))
     return "\n".join(parts)
 
 

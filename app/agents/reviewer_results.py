@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from app.agents.findings_xml import ParseOutcome
 from app.agents.invisible import without_hidden
@@ -30,6 +31,30 @@ class ReviewerOutcome:
     model: ModelRef | None = None
     sessions: int = 0
     problems: tuple[str, ...] = ()
+
+
+def joined(parts: Sequence[ReviewerOutcome]) -> ReviewerOutcome:
+    """One reviewer's outcomes of the parts of a change as one; at least one is needed.
+
+    Findings are numbered through. One part that failed makes the whole PARTIAL.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    states = {part.status for part in parts}
+    found = chain.from_iterable(part.findings for part in parts)
+    return ReviewerOutcome(
+        reviewer=parts[0].reviewer,
+        status=states.pop() if len(states) == 1 else ParseOutcome.PARTIAL,
+        findings=tuple(
+            replace(finding, ref=f"{parts[0].reviewer}-{number}")
+            for number, finding in enumerate(found, start=1)
+        ),
+        reason=next((part.reason for part in parts if part.reason), ""),
+        usage=sum((part.usage for part in parts), start=Usage()),
+        model=next((part.model for part in reversed(parts) if part.model), None),
+        sessions=sum(part.sessions for part in parts),
+        problems=tuple(chain.from_iterable(part.problems for part in parts)),
+    )
 
 
 def render_reviewer_results(outcomes: Iterable[ReviewerOutcome]) -> str:

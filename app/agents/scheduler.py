@@ -10,16 +10,21 @@ from app.agents.asking import Answer, AskLimits, ask
 from app.agents.failback import MINIMUM_LEFT_S
 from app.agents.findings_xml import ParsedFindings, ParseOutcome, parse_findings
 from app.agents.port import AgentTask, EventSink, FinishReason, Runtime, ignore_events
+from app.agents.rationed import SESSIONS_PER_AGENT
 from app.agents.reviewer_results import ReviewerOutcome
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerLimits:
-    """Bounds of one round's reviewers (DESIGN §4). Each task has its own timeout besides."""
+    """Bounds of one round's reviewers (DESIGN §4). Each task has its own timeout besides.
+
+    `sessions` are all that one task may take.
+    """
 
     total_s: float = 25 * 60.0
     at_once: int = 7
     minimum_left_s: float = MINIMUM_LEFT_S
+    sessions: int = SESSIONS_PER_AGENT
 
 
 DEFAULT_LIMITS = SchedulerLimits()
@@ -74,7 +79,7 @@ async def _review(
         runtime,
         parse,
         on_event=on_event,
-        limits=AskLimits(within_s=left_s, minimum_left_s=limits.minimum_left_s),
+        limits=AskLimits(limits.sessions, left_s, limits.minimum_left_s),
     )
     return _outcome(task, answer)
 

@@ -7,14 +7,14 @@ policy is the base commit's, there are no earlier findings, and nothing is store
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
-from app.agents.port import ModelRef, Runtime
+from app.agents.port import Runtime
 from app.agents.prompt_context import PromptContext
 from app.agents.prompts import available_agents
-from app.agents.workspace import Workspace
 from app.cli.output import warn
 from app.cli.progress import Progress, opening
 from app.cli.review import ReviewRequest
@@ -22,14 +22,13 @@ from app.cli.review_report import Report, Round
 from app.cli.review_source import Change, open_change
 from app.control.routing import Routing
 from app.domain.findings import Finding
-from app.domain.runs import AgentName
 from app.errors import AgentError
-from app.policy.paths import instructions_for, withheld_by
+from app.review.brief import Assignment, judged, within_windows, write_brief
 from app.review.conduct import Brief, Conducted, MemoryJournal, conduct
-from app.review.context import changed_files, patch_names, write_run_files
-from app.review.judge import JudgeInput, Judgement, NewFinding, judge
+from app.review.context import write_run_files
+from app.review.judge import Judgement, NewFinding
 from app.review.plan import ReviewPlan, plan_review
-from app.review.source import code_at, file_facts, touched
+from app.review.source import file_facts
 from app.review.verdict import human_verdict
 from loop_guards import FindingStatus, Severity
 
@@ -44,11 +43,13 @@ async def review(request: ReviewRequest, runtime: Runtime, routing: Routing) -> 
         warn(line)
     policy = change.policy.policy
     plan = plan_review(await file_facts(change.source, policy), policy, available_agents())
+    plan = within_windows(plan, policy, routing)
     fail_on = None if request.fail_on == "never" else Severity(request.fail_on)
     if not plan.files:
         return Report(change, plan, fail_on)
     conducted = await _conduct(change, plan, runtime, routing)
-    judgement = await _judged(change, plan, conducted)
+    plan = replace(plan, coverage=plan.coverage.failed("not_reviewed", conducted.unread))
+    judgement = await judged(change.source, plan, conducted)
     return Report(change, plan, fail_on, _round(change, plan, conducted, judgement))
 
 
@@ -73,8 +74,6 @@ async def _conduct(
 
 
 async def _brief(change: Change, plan: ReviewPlan, routing: Routing, folder: Path) -> Brief:
-    policy = change.policy.policy
-    patches = patch_names(plan.files)
     context = PromptContext(
         repository=change.name,
         number=None,
@@ -85,50 +84,10 @@ async def _brief(change: Change, plan: ReviewPlan, routing: Routing, folder: Pat
         base_sha=change.source.merge_base,
         head_ref=change.head_name,
         head_sha=change.source.head,
-        changed_files=changed_files(plan.files, patches),
-        custom_instructions=instructions_for(policy, sorted(plan.paths)),
     )
-    await write_run_files(folder, plan.files, patches, context)
-
-    def models(agent: AgentName) -> tuple[ModelRef, ...]:
-        chain = routing.chain_for(agent, plan.tier)
-        chosen = policy.models.of(agent)
-        return tuple(
-            ModelRef(chain.provider, name) for name in ((chosen,) if chosen else chain.models)
-        )
-
-    return Brief(
-        context=context,
-        workspace=Workspace(
-            tree=change.source.tree,
-            directory=folder,
-            patches=patches,
-            withheld=lambda path: withheld_by(policy, path),
-        ),
-        reviewers=plan.reviewers,
-        models=models,
-        known_paths=plan.paths,
-    )
-
-
-async def _judged(change: Change, plan: ReviewPlan, conducted: Conducted) -> Judgement:
-    findings = (*conducted.reported, *(item.finding for item in conducted.review.judged))
-    locations = [finding.location for finding in findings]
-    source = change.source
-    return judge(
-        JudgeInput(
-            existing=(),
-            reported=conducted.reported,
-            judged=conducted.review.judged,
-            carried=(),
-            dropped=conducted.review.dropped,
-            known_paths=plan.paths,
-            changed_since={},
-            code_at=await code_at(source.tree, [(at.path, at.start_line) for at in locations]),
-            touched=touched(source.diff, locations),
-            is_fix_pr=False,
-        )
-    )
+    tree = change.source.tree
+    assignment = Assignment(plan, change.policy.policy, routing, tree, folder)
+    return await write_brief(assignment, context, write_run_files)
 
 
 def _round(change: Change, plan: ReviewPlan, conducted: Conducted, judgement: Judgement) -> Round:

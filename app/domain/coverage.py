@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -46,16 +46,23 @@ class Coverage:
     def of(self, state: CoverageState) -> tuple[CoverageEntry, ...]:
         return tuple(entry for entry in self.entries if entry.state is state)
 
-    def failed(self, reason: str) -> Coverage:
-        """The same ledger after a run in which nobody could read what was to be read."""
-        return Coverage(
-            tuple(
-                replace(entry, state=CoverageState.FAILED, reason=reason)
-                if entry.state is CoverageState.REVIEWED
-                else entry
-                for entry in self.entries
-            )
+    def failed(self, reason: str, paths: Collection[str] | None = None) -> Coverage:
+        """The same ledger after a run in which nobody could read these files (None: any file) of
+        those that were to be read."""
+        return self._instead(
+            CoverageState.FAILED, lambda path: reason if paths is None or path in paths else ""
         )
+
+    def too_large(self, reasons: Mapping[str, str]) -> Coverage:
+        """The same ledger where there is no room for some of the files; the reason for each."""
+        return self._instead(CoverageState.TOO_LARGE, lambda path: reasons.get(path, ""))
+
+    def _instead(self, state: CoverageState, reason_of: Callable[[str], str]) -> Coverage:
+        def after(entry: CoverageEntry) -> CoverageEntry:
+            reason = reason_of(entry.path) if entry.state is CoverageState.REVIEWED else ""
+            return replace(entry, state=state, reason=reason) if reason else entry
+
+        return Coverage(tuple(map(after, self.entries)))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON that any database takes; names that are not UTF-8 go as `{"hex": …}`."""

@@ -8,8 +8,9 @@ again with their results.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pydantic import TypeAdapter
@@ -19,8 +20,8 @@ from app.agents.findings_xml import ParsedReview, ParseOutcome, parse_review
 from app.agents.port import AgentTask, EventSink, FinishReason, ModelRef, Runtime
 from app.agents.prompt_context import PromptContext, coordinator_prompt, reviewer_prompt
 from app.agents.rationed import RationedRuntime
-from app.agents.reviewer_results import ReviewerOutcome, render_reviewer_results
-from app.agents.scheduler import run_reviewers
+from app.agents.reviewer_results import ReviewerOutcome, joined, render_reviewer_results
+from app.agents.scheduler import DEFAULT_LIMITS, SchedulerLimits, run_reviewers
 from app.agents.tasks import agent_task
 from app.agents.tools import coordinator_tools, reviewer_tools
 from app.agents.workspace import Workspace
@@ -60,18 +61,37 @@ class MemoryJournal:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """One review to conduct: what is asked, of whom, with which models and in which jail."""
+    """One review to conduct: what is asked, of whom, with which models and in which jail.
+
+    `parts` are the paths that each session of a reviewer reads, when one can't read all of them.
+    """
 
     context: PromptContext
     workspace: Workspace
     reviewers: tuple[AgentName, ...]
     models: Callable[[AgentName], tuple[ModelRef, ...]]
     known_paths: frozenset[str]
+    parts: tuple[frozenset[str], ...] = ()
+
+    @property
+    def contexts(self) -> tuple[PromptContext, ...]:
+        """What each session of a reviewer is told."""
+        if len(self.parts) < 2:
+            return (self.context,)
+        return tuple(
+            replace(
+                self.context,
+                changed_files=tuple(f for f in self.context.changed_files if f.path in paths),
+                part=(number, len(self.parts)),
+            )
+            for number, paths in enumerate(self.parts, start=1)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Conducted:
-    """What the agents said. `incomplete` names those whose part is missing or was cut off."""
+    """What the agents said. `incomplete` names those whose part is missing or was cut off;
+    `unread` are files of parts that no reviewer could read."""
 
     outcomes: tuple[ReviewerOutcome, ...]
     review: ParsedReview
@@ -79,6 +99,7 @@ class Conducted:
     models: tuple[str, ...]
     incomplete: tuple[str, ...]
     prompt_versions: Mapping[str, str]
+    unread: frozenset[str] = frozenset()
 
     @property
     def reported(self) -> tuple[ReportedFinding, ...]:
@@ -101,7 +122,7 @@ async def conduct(
         raise AgentError(f"No reviewer gave an answer ({why}).")
     if answer.review.outcome is ParseOutcome.FAILED:
         raise AgentError(f"The coordinator gave no usable answer ({answer.reason}).")
-    return _conducted(answer, outcomes, desk.versions)
+    return replace(_conducted(answer, outcomes, desk.versions), unread=desk.unread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +143,8 @@ class _Desk:
     on_event: EventSink
     versions: dict[str, str] = field(default_factory=dict)
     asked_for: bool = False
+    failed: Counter[int] = field(default_factory=Counter)
+    ends: float = 0.0
     _running: asyncio.Future[tuple[ReviewerOutcome, ...]] | None = None
 
     async def coordinate(self) -> _CoordinatorAnswer:
@@ -162,6 +185,8 @@ class _Desk:
             await asyncio.gather(self._running, return_exceptions=True)
 
     async def _review_all(self) -> tuple[ReviewerOutcome, ...]:
+        self.ends = asyncio.get_running_loop().time() + DEFAULT_LIMITS.total_s
+        self.failed.clear()
         running = [asyncio.ensure_future(self._review_one(one)) for one in self.brief.reviewers]
         try:
             return tuple(await asyncio.gather(*running))
@@ -170,15 +195,36 @@ class _Desk:
                 one.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
+    @property
+    def unread(self) -> frozenset[str]:
+        """The files of parts that no reviewer could read."""
+        everybody = len(self.brief.reviewers)
+        parts = (self.brief.parts[n] for n, times in self.failed.items() if times == everybody)
+        return frozenset().union(*parts)
+
     async def _review_one(self, agent: AgentName) -> ReviewerOutcome:
-        task = self._task(
-            agent, reviewer_prompt(self.brief.context), reviewer_tools(self.brief.workspace)
-        )
-        step = f"reviewer:{agent.value}"
+        """All parts, one after the other: together they have the agent's sessions."""
+        outcomes = []
+        for number, context in enumerate(self.brief.contexts):
+            outcomes.append(await self._review_part(agent, number, context))
+            if self.brief.parts and outcomes[-1].status is ParseOutcome.FAILED:
+                self.failed[number] += 1
+        return joined(outcomes)
+
+    async def _review_part(
+        self, agent: AgentName, number: int, context: PromptContext
+    ) -> ReviewerOutcome:
+        task = self._task(agent, reviewer_prompt(context), reviewer_tools(self.brief.workspace))
+        step = f"reviewer:{agent.value}" + (f":{number + 1}" if context.part else "")
         if self.journal.has(step):
             return _OUTCOME.validate_python(self.journal.recorded(step))
+        later = len(self.brief.contexts) - number - 1
+        limits = SchedulerLimits(
+            total_s=max(0.0, self.ends - asyncio.get_running_loop().time()),
+            sessions=max(1, self.runtime.left(task.key) - later),
+        )
         (outcome,) = await run_reviewers(
-            (task,), self.runtime, self.brief.known_paths, on_event=self.on_event
+            (task,), self.runtime, self.brief.known_paths, on_event=self.on_event, limits=limits
         )
         await self.journal.record(step, _OUTCOME.dump_python(outcome, mode="json"))
         return outcome

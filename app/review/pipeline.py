@@ -6,10 +6,9 @@ import asyncio
 from contextlib import suppress
 from dataclasses import replace
 
-from app.agents.port import AgentEvent, EventSink, ModelCallFinished, ModelCallStarted, ModelRef
+from app.agents.port import AgentEvent, EventSink, ModelCallFinished, ModelCallStarted
 from app.agents.prompt_context import PromptContext
 from app.agents.prompts import available_agents
-from app.agents.workspace import Workspace
 from app.domain.effects import (
     NEEDS_HUMAN,
     AddLabel,
@@ -22,16 +21,16 @@ from app.domain.effects import (
 from app.domain.markers import Marker, MarkerKind
 from app.domain.policy import HumanPrs, Mode
 from app.domain.pull_request import PullRequestState
-from app.domain.runs import AgentName, RunState
+from app.domain.runs import RunState
 from app.errors import AgentError, JobCancelled, LeaseLost, MergewardError
 from app.forges.apply import Target, apply
 from app.forges.port import Forge
 from app.jobs.context import JobContext
 from app.jobs.places import repo_of
-from app.policy.paths import instructions_for, withheld_by
 from app.review.admit import admit, reason_of, refuse_closed
+from app.review.brief import Assignment, judged, within_windows, write_brief
 from app.review.conduct import Brief, Conducted, conduct
-from app.review.context import changed_files, known_findings, patch_names
+from app.review.context import known_findings
 from app.review.endings import (
     Ended,
     end_run,
@@ -42,7 +41,6 @@ from app.review.endings import (
 )
 from app.review.facts import ReviewFacts
 from app.review.gather import Gathered, gather
-from app.review.judge import JudgeInput, judge
 from app.review.plan import ReviewPlan, plan_review
 from app.review.publish import external_id, starting_check, unreviewed_check
 from app.review.publishing import publish_round
@@ -65,7 +63,7 @@ from app.review.render import (
     unpublished_text,
 )
 from app.review.services import ReviewServices
-from app.review.source import Source, changed_since, code_at, file_facts, touched
+from app.review.source import Source, file_facts
 
 SILENT_SKIPS = frozenset({"closed", "superseded", "already_reviewed"})
 """Skips that say nothing on the page: it already shows what matters."""
@@ -159,11 +157,13 @@ async def _review(
     facts, source = gathered.facts, gathered.source
     policy = facts.policy.policy
     plan = plan_review(await file_facts(source, policy), policy, available_agents())
+    plan = within_windows(plan, policy, services.routing)
     if not plan.files:
-        said = Ended("Nothing to review", nothing_to_read(plan.coverage))
-        await end_run(
-            job, facts, RunState.SKIPPED, "nothing_to_review", said, coverage=plan.coverage
-        )
+        title, why = "Nothing to review", "nothing_to_review"
+        if plan.left_out:
+            title, why = "Not reviewed: too large", "too_large"
+        said = Ended(title, nothing_to_read(plan.coverage))
+        await end_run(job, facts, RunState.SKIPPED, why, said, coverage=plan.coverage)
         return
     await _announce(job, forge, facts, run_id, again=again)
     brief = await _brief(job, services, facts, source, plan, run_id)
@@ -189,9 +189,6 @@ async def _brief(
     plan: ReviewPlan,
     run_id: int,
 ) -> Brief:
-    policy = facts.policy.policy
-    folder = services.runs / str(run_id)
-    patches = patch_names(plan.files)
     pull = facts.pull_request
     context = PromptContext(
         repository=facts.repo.full_name,
@@ -203,39 +200,21 @@ async def _brief(
         base_sha=facts.merge_base,
         head_ref=pull.head_ref,
         head_sha=pull.head_sha,
-        changed_files=changed_files(plan.files, patches),
         findings=known_findings(
             facts.existing, facts.threads, await finding_comments(job, facts.pull_request_id)
         ),
         previous_review=facts.previous_summary,
-        custom_instructions=_instructions(facts, plan),
         round_number=facts.rounds_before + 1,
         is_fix=facts.task is not None,
     )
-    await services.write_files(folder, plan.files, patches, context)
-
-    def models(agent: AgentName) -> tuple[ModelRef, ...]:
-        chosen = policy.models.of(agent)
-        chain = services.routing.chain_for(agent, plan.tier)
-        names = (chosen,) if chosen else chain.models
-        return tuple(ModelRef(chain.provider, name) for name in names)
-
-    return Brief(
-        context=context,
-        workspace=Workspace(
-            tree=source.tree,
-            directory=folder,
-            patches=patches,
-            withheld=lambda path: withheld_by(policy, path),
-        ),
-        reviewers=plan.reviewers,
-        models=models,
-        known_paths=plan.paths,
+    assignment = Assignment(
+        plan=plan,
+        policy=facts.policy.policy,
+        routing=services.routing,
+        tree=source.tree,
+        folder=services.runs / str(run_id),
     )
-
-
-def _instructions(facts: ReviewFacts, plan: ReviewPlan) -> tuple[str, ...]:
-    return instructions_for(facts.policy.policy, sorted(plan.paths))
+    return await write_brief(assignment, context, services.write_files)
 
 
 def _metered(job: JobContext, run_id: int) -> EventSink:
@@ -262,26 +241,13 @@ def _metered(job: JobContext, run_id: int) -> EventSink:
 async def _judged(
     facts: ReviewFacts, source: Source, plan: ReviewPlan, conducted: Conducted
 ) -> RoundResult:
-    findings = (*conducted.reported, *(item.finding for item in conducted.review.judged))
-    locations = [finding.location for finding in findings]
-    judgement = judge(
-        JudgeInput(
-            existing=facts.existing,
-            reported=conducted.reported,
-            judged=conducted.review.judged,
-            carried=conducted.review.carried,
-            dropped=conducted.review.dropped,
-            known_paths=plan.paths,
-            changed_since=await changed_since(source.repository, facts.existing, source.head),
-            code_at=await code_at(source.tree, [(at.path, at.start_line) for at in locations]),
-            touched=touched(source.diff, locations),
-            is_fix_pr=facts.task is not None,
-        )
+    judgement = await judged(
+        source, plan, conducted, existing=facts.existing, is_fix_pr=facts.task is not None
     )
     return RoundResult(
         judgement=judgement,
         summary=conducted.review.summary,
-        coverage=plan.coverage,
+        coverage=plan.coverage.failed("not_reviewed", conducted.unread),
         tier=plan.tier,
         models=conducted.models,
         failed_reviewers=conducted.incomplete,

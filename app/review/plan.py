@@ -30,12 +30,20 @@ REVIEWERS: dict[Tier, tuple[AgentName, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class ReviewPlan:
-    """What a run is going to do. Nothing to read: `files` is empty and no model runs."""
+    """What a run is going to do. Nothing to read: `files` is empty and no model runs.
+
+    `parts` are the same files as each reviewer reads them, one session after the other: a change
+    that fits into the reviewers' windows is one part. `left_out` are files without a place in any.
+    `doubtful` are the paths of those that only say that they are generated.
+    """
 
     files: tuple[FileChange, ...]
     coverage: Coverage
     risk: RiskAssessment
     reviewers: tuple[AgentName, ...]
+    parts: tuple[tuple[FileChange, ...], ...] = ()
+    left_out: tuple[FileChange, ...] = ()
+    doubtful: frozenset[str] = frozenset()
 
     @property
     def tier(self) -> Tier:
@@ -43,7 +51,8 @@ class ReviewPlan:
 
     @property
     def paths(self) -> frozenset[str]:
-        return frozenset(file.path for file in self.files)
+        """The files that a finding may name: also one without a place may have been seen."""
+        return frozenset(file.path for file in (*self.files, *self.left_out))
 
 
 def plan_review(
@@ -62,4 +71,6 @@ def plan_review(
         coverage=filtered.coverage,
         risk=risk,
         reviewers=chosen or (AgentName.GENERAL,),
+        parts=(filtered.reviewed,) if filtered.reviewed else (),
+        doubtful=frozenset(filtered.notes),
     )

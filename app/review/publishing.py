@@ -9,6 +9,7 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.coverage import Coverage
+from app.domain.diff import Diff
 from app.domain.effects import (
     CommentReceipt,
     Effect,
@@ -23,6 +24,7 @@ from app.domain.permits import SaidVerdict
 from app.domain.policy import HumanPrs, Mode
 from app.domain.runs import RunState, Tier, Usage
 from app.domain.tasks import FixTaskState
+from app.errors import ForgeRejected
 from app.forges.apply import Target, apply
 from app.forges.port import Forge
 from app.jobs.context import JobContext
@@ -36,6 +38,9 @@ from app.review.verdict import ask_again
 from app.store.findings import finding_rows, to_finding
 from app.store.tables import FindingRow, FixTask, PullRequestRow, ReviewRun, ThreadRow
 from loop_guards import FindingStatus, HandoffMode, NextReason, Severity, Verdict
+
+_UNANCHORED = "unanchored"
+"""The step of a job after which a review goes without inline comments: the forge refused one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +61,37 @@ async def publish_round(job: JobContext, forge: Forge, facts: ReviewFacts, run_i
     """Publish once. A repeat after a crash finds what is there by its markers.
 
     A round that comes so late that a newer one ended meanwhile only ends the check of its own head.
+    One comment that the forge refuses costs the whole review: it is published once more without any
+    anchor, everything in its body.
     """
     stored = await _stored(job, facts, run_id)
     if facts.policy.policy.mode is Mode.LIVE and not job.has("published"):
-        publishing = await _publishing(job, forge, facts, stored)
-        again = job.has("publishing")
-        if not again:
-            await job.record("publishing", {})
-        target = Target(facts.repo, facts.pull_request.number)
-
-        async def keep(effect: Effect, receipt: Receipt) -> None:
-            await _keep(job, stored, effect, receipt)
-
-        effects = effects_of(publishing)
-        if stored.overtaken:
-            effects = tuple(effect for effect in effects if isinstance(effect, SetCheckRun))
-        await apply(forge, target, effects, maybe_published=again, on_receipt=keep)
+        try:
+            await _apply(job, forge, facts, stored)
+        except ForgeRejected:
+            if job.has(_UNANCHORED) or not inline_anchors(stored.fresh, facts.diff):
+                raise
+            await job.record(_UNANCHORED, {})
+            await _apply(job, forge, facts, stored)
         await job.record("published", {})
     await _let_the_turn_begin(job, stored)
+
+
+async def _apply(job: JobContext, forge: Forge, facts: ReviewFacts, stored: _Stored) -> None:
+    if job.has(_UNANCHORED):
+        facts = replace(facts, diff=Diff(()))
+    effects = effects_of(await _publishing(job, forge, facts, stored))
+    if stored.overtaken:
+        effects = tuple(effect for effect in effects if isinstance(effect, SetCheckRun))
+    again = job.has("publishing")
+    if not again:
+        await job.record("publishing", {})
+
+    async def keep(effect: Effect, receipt: Receipt) -> None:
+        await _keep(job, stored, effect, receipt)
+
+    target = Target(facts.repo, facts.pull_request.number)
+    await apply(forge, target, effects, maybe_published=again, on_receipt=keep)
 
 
 async def _stored(job: JobContext, facts: ReviewFacts, run_id: int) -> _Stored:

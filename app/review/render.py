@@ -16,6 +16,9 @@ from app.domain.runs import Tier, Usage
 from app.policy.load import EffectivePolicy, PolicySource
 from loop_guards import NextReason, ReviewReason, Severity, StartReason, Verdict
 
+_MOST_NAMED = 100
+"""Missing files that a text names: a page holds 65,536 characters. The coverage ledger has all."""
+
 
 class NextStep(StrEnum):
     """What follows a round; one sentence each in `_NEXT`."""
@@ -246,7 +249,8 @@ def unpublished_text(why: str) -> str:
 
 def nothing_to_read(coverage: Coverage) -> str:
     """What the check says when everything was left out."""
-    return f"Nothing in this change is for a reviewer to read.\n{_left_out(coverage)}"
+    said = "\n".join(_not_read(coverage)) or "Nothing in this change is for a reviewer to read."
+    return f"{said}\n{_left_out(coverage)}"
 
 
 def _section(title: str, findings: tuple[Finding, ...], view: ReviewView) -> str:
@@ -276,12 +280,18 @@ def _missing(view: ReviewView) -> str:
         f"The {name} reviewer failed, so this review is not complete."
         for name in view.failed_reviewers
     ]
-    for state in MISSING:
-        lines += [
-            f"Not reviewed: `{_code(entry.path)}` ({entry.reason})."
-            for entry in view.coverage.of(state)
-        ]
-    return "\n".join(lines)
+    return "\n".join((*lines, *_not_read(view.coverage)))
+
+
+def _not_read(coverage: Coverage) -> list[str]:
+    """A line for each missing file, but for those beyond the first hundred."""
+    missing = [entry for state in MISSING for entry in coverage.of(state)]
+    lines = [
+        f"Not reviewed: `{_code(entry.path)}` ({entry.reason})." for entry in missing[:_MOST_NAMED]
+    ]
+    if len(missing) > _MOST_NAMED:
+        lines.append(f"Not reviewed either: {len(missing) - _MOST_NAMED} more files.")
+    return lines
 
 
 def _left_out(coverage: Coverage) -> str:

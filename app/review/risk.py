@@ -64,13 +64,18 @@ class RiskAssessment:
 def assess(files: Sequence[FileChange]) -> RiskAssessment:
     """The tier of what is left of a change after filtering."""
     lines = sum(file.changed_lines for file in files)
-    sensitive = tuple(
-        file.path
-        for file in files
-        if is_sensitive(file.path) or (file.old_path and is_sensitive(file.old_path))
-    )
+    sensitive = tuple(file.path for file in files if _guards(file))
     tier, reason = _tier(len(files), lines, bool(sensitive))
     return RiskAssessment(tier, reason, lines, len(files), sensitive)
+
+
+def risk_order(files: Sequence[FileChange]) -> tuple[FileChange, ...]:
+    """What guards something first, then the files that change most; equals as they came."""
+    return tuple(sorted(files, key=lambda file: (not _guards(file), -file.changed_lines)))
+
+
+def _guards(file: FileChange) -> bool:
+    return is_sensitive(file.path) or (file.old_path is not None and is_sensitive(file.old_path))
 
 
 def is_sensitive(path: str) -> bool:

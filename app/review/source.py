@@ -153,15 +153,30 @@ def _by_policy(change: FileChange, policy: Policy) -> SkipReason | None:
     return SkipReason.POLICY if ignored_by(policy, change.path) is not None else None
 
 
-async def code_at(tree: Tree, spots: Iterable[Spot]) -> dict[Spot, str]:
+async def texts_of(tree: Tree, paths: Iterable[str | None]) -> dict[str, bytes]:
+    """The contents of the files that are there."""
+    found: dict[str, bytes] = {}
+    for path in dict.fromkeys(paths):
+        text = await tree.read(path) if path is not None else None
+        if path is not None and text is not None:
+            found[path] = text
+    return found
+
+
+def line_count(text: bytes) -> int:
+    """The lines of a file; a last one without its end counts."""
+    return text.count(b"\n") + (not text.endswith(b"\n") and text != b"")
+
+
+def code_at(texts: Mapping[str, bytes], spots: Iterable[Spot]) -> dict[Spot, str]:
     """The source lines that findings point at; places that do not exist are left out."""
     wanted: dict[str, set[int]] = {}
     for path, line in spots:
-        if path is not None and line is not None:
+        if path is not None and path in texts and line is not None:
             wanted.setdefault(path, set()).add(line)
     found: dict[Spot, str] = {}
     for path, numbers in wanted.items():
-        lines = (await tree.read(path) or b"").split(b"\n")
+        lines = texts[path].split(b"\n")
         for number in numbers:
             if 1 <= number <= len(lines):
                 text = lines[number - 1].rstrip(b"\r").decode("utf-8", "surrogateescape")

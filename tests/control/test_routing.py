@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.control.routing import shipped_routing
+from app.control.routing import shipped_routing, shipped_windows
 from app.domain.runs import AgentName, Tier
 from app.errors import ConfigurationError
 
@@ -47,3 +47,26 @@ def test_unknown_provider_without_a_model_names_the_setting() -> None:
     """An unusable provider says which variable mends it."""
     with pytest.raises(ConfigurationError, match="MERGEWARD_MODEL"):
         shipped_routing("acme")
+
+
+def test_every_shipped_model_has_a_window_with_its_date() -> None:
+    """A change is split by it: a model without one would be taken for a small one."""
+    for provider in ("anthropic", "openai"):
+        routing = shipped_routing(provider)
+        for chain in routing.chains.values():
+            assert {*chain.models} <= routing.windows.keys()
+    assert all(window.tokens >= 100_000 for window in shipped_windows().values())
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        pytest.param("claude-sonnet-4-5", 200_000, id="listed"),
+        pytest.param("claude-sonnet-4-5-20250929", 200_000, id="dated"),
+        pytest.param("gpt-5.4-mini", 128_000, id="another-of-the-family"),
+        pytest.param("somebody/else", 128_000, id="unknown"),
+    ],
+)
+def test_a_window_is_known_or_assumed_small(model: str, tokens: int) -> None:
+    """A longer name is another model, but for its date."""
+    assert shipped_routing("anthropic").context_window(model) == tokens

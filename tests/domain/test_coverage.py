@@ -63,3 +63,24 @@ def test_a_failed_run_read_nothing() -> None:
         CoverageEntry("b", CoverageState.SKIPPED, "binary"),
         CoverageEntry("c", CoverageState.TOO_LARGE, "budget"),
     )
+
+
+def test_only_what_was_to_be_read_can_be_missed() -> None:
+    """Noise stays noise, and files that nobody named stay as they are."""
+    ledger = Coverage(
+        (
+            CoverageEntry("a", CoverageState.REVIEWED),
+            CoverageEntry("b", CoverageState.REVIEWED),
+            CoverageEntry("c.lock", CoverageState.SKIPPED, "lock_file"),
+        )
+    )
+    states = [(e.state, e.reason) for e in ledger.failed("not_reviewed", {"b", "c.lock"}).entries]
+    assert states == [
+        (CoverageState.REVIEWED, ""),
+        (CoverageState.FAILED, "not_reviewed"),
+        (CoverageState.SKIPPED, "lock_file"),
+    ]
+    cut = ledger.too_large({"a": "no_room_left", "c.lock": "no_room_left"})
+    assert [e.state for e in cut.entries] == [
+        CoverageState.TOO_LARGE, CoverageState.REVIEWED, CoverageState.SKIPPED
+    ]  # fmt: skip

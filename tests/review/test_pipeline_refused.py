@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -226,3 +227,51 @@ async def test_a_command_reviews_a_draft(story: Story) -> None:
     story.open_pull(HEAD, draft=True)
     await story.review(trigger=Trigger.COMMAND)
     assert story.page()[-1] == "check success: Approved: no findings"
+
+
+async def test_a_refused_anchor_costs_its_place_and_nothing_else(story: Story) -> None:
+    """The forge refuses a whole review for one comment: once more without any, everything in the
+    body, the verdict as it was."""
+    story.open_pull(HEAD)
+    story.model.answers = {AgentName.GENERAL: [findings(finding())]}
+    story.forge.fail_next("ensure_review", ForgeRejected("a line is not part of the diff"))
+    await story.review()
+    assert story.page() == [
+        STARTED,
+        "review COMMENT []",
+        "status",
+        "check neutral: Significant concerns: 1 critical",
+    ]
+    assert "The term reaches the statement." in story.bodies[-1]
+    assert story.open_threads == []
+    assert story.model.calls == ["coordinator", "general"]
+
+
+async def test_a_second_refusal_is_the_last(story: Story) -> None:
+    """Without anchors it is refused too: nothing is tried a third time, and the check says so."""
+    story.open_pull(HEAD)
+    story.model.answers = {AgentName.GENERAL: [findings(finding())]}
+    for _ in range(2):
+        story.forge.fail_next("ensure_review", ForgeRejected("no"))
+    await story.review()
+    assert story.page() == [STARTED, "check action_required: Not published"]
+
+
+async def test_a_death_after_a_refused_anchor_repeats_nothing(story: Story) -> None:
+    """Whoever goes on publishes without anchors, once."""
+    story.open_pull(HEAD)
+    story.model.answers = {AgentName.GENERAL: [findings(finding())]}
+    story.forge.fail_next("ensure_review", ForgeRejected("a line is not part of the diff"))
+
+    tries: list[int] = []
+
+    async def dies_at_the_second() -> None:
+        tries.append(1)
+        if len(tries) == 2:
+            raise asyncio.CancelledError
+
+    story.forge.before_review = dies_at_the_second
+    await story.review()
+    await story.recover()
+    assert len(tries) == 3
+    assert story.shown()["reviews"] == [("COMMENTED", 0)]

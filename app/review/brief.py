@@ -1,0 +1,133 @@
+"""What the service's review and the command line's have in common: what the agents are given, and
+what is made of their answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from app.agents.port import ModelRef
+from app.agents.prompt_context import PromptContext
+from app.agents.workspace import Workspace
+from app.control.routing import Routing
+from app.domain.diff import Diff
+from app.domain.findings import Finding, ReportedFinding
+from app.domain.policy import Policy
+from app.domain.runs import AgentName, Tier
+from app.git.objects import Tree
+from app.policy.paths import instructions_for, withheld_by
+from app.review.anchors import settle
+from app.review.budget import room_in, within
+from app.review.conduct import Brief, Conducted
+from app.review.context import changed_files, patch_names
+from app.review.judge import JudgeInput, Judgement, judge
+from app.review.plan import ReviewPlan
+from app.review.services import WriteRunFiles
+from app.review.source import Source, changed_since, code_at, line_count, texts_of, touched
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One review to be briefed: what is read, by whose rules and models. `folder` is the run's."""
+
+    plan: ReviewPlan
+    policy: Policy
+    routing: Routing
+    tree: Tree
+    folder: Path
+
+
+def models_of(
+    agent: AgentName, tier: Tier, policy: Policy, routing: Routing
+) -> tuple[ModelRef, ...]:
+    """The models an agent may run on, first choice first: the policy's own, or the chain."""
+    chosen = policy.models.of(agent)
+    chain = routing.chain_for(agent, tier)
+    return tuple(ModelRef(chain.provider, name) for name in ((chosen,) if chosen else chain.models))
+
+
+def within_windows(plan: ReviewPlan, policy: Policy, routing: Routing) -> ReviewPlan:
+    """The plan cut to what its reviewers' models can read. The smallest window of all counts: each
+    reviewer gets the same parts, and each model of a chain may have to go on with them."""
+
+    def window(*agents: AgentName) -> int:
+        return min(
+            routing.context_window(model.name)
+            for agent in agents
+            for model in models_of(agent, plan.tier, policy, routing)
+        )
+
+    return within(plan, room_in(window(*plan.reviewers), window(AgentName.COORDINATOR)))
+
+
+async def write_brief(
+    assignment: Assignment, context: PromptContext, write_files: WriteRunFiles
+) -> Brief:
+    """Write what the agents read, and say who reads what. `context` is what is known of the change
+    but for its files and the policy's instructions."""
+    plan, policy = assignment.plan, assignment.policy
+    patches = patch_names(plan.files)
+    context = replace(
+        context,
+        changed_files=changed_files(plan.files, patches),
+        custom_instructions=instructions_for(policy, sorted(plan.paths)),
+    )
+    await write_files(assignment.folder, plan.files, patches, context)
+    return Brief(
+        context=context,
+        workspace=Workspace(
+            tree=assignment.tree,
+            directory=assignment.folder,
+            patches=patches,
+            withheld=lambda path: withheld_by(policy, path),
+        ),
+        reviewers=plan.reviewers,
+        models=lambda agent: models_of(agent, plan.tier, policy, assignment.routing),
+        known_paths=plan.paths,
+        parts=tuple(frozenset(file.path for file in part) for part in plan.parts),
+    )
+
+
+async def judged(
+    source: Source,
+    plan: ReviewPlan,
+    conducted: Conducted,
+    *,
+    existing: tuple[Finding, ...] = (),
+    is_fix_pr: bool = False,
+) -> Judgement:
+    """What is to be made of the agents' answer. Every place in it is first brought to lines that
+    exist: a number beyond the file's end looks exact and points nowhere."""
+    said = (*conducted.reported, *(item.finding for item in conducted.review.judged))
+    texts = await texts_of(source.tree, (finding.location.path for finding in said))
+    reported = tuple(settled(finding, source.diff, texts) for finding in conducted.reported)
+    of_judge = tuple(
+        replace(item, finding=settled(item.finding, source.diff, texts))
+        for item in conducted.review.judged
+    )
+    locations = [finding.location for finding in (*reported, *(one.finding for one in of_judge))]
+    return judge(
+        JudgeInput(
+            existing=existing,
+            reported=reported,
+            judged=of_judge,
+            carried=conducted.review.carried,
+            dropped=conducted.review.dropped,
+            known_paths=plan.paths,
+            changed_since=await changed_since(source.repository, existing, source.head),
+            code_at=code_at(texts, [(at.path, at.start_line) for at in locations]),
+            touched=touched(source.diff, locations),
+            is_fix_pr=is_fix_pr,
+        )
+    )
+
+
+def settled(finding: ReportedFinding, diff: Diff, texts: Mapping[str, bytes]) -> ReportedFinding:
+    """The finding on lines that exist; its suggestion was for the lines it named, so it goes where
+    those are not the ones."""
+    text = texts.get(finding.location.path or "")
+    count = None if text is None else line_count(text)
+    location = settle(finding.location, diff, line_count=count, quote=finding.evidence)
+    kept = finding.suggestion if location == settle(finding.location, diff) else None
+    return replace(finding, location=location, suggestion=kept)
