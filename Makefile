@@ -70,6 +70,7 @@ fmt: $(VENV)/.dev ## format, and fix what ruff can fix
 
 docs: $(VENV)/.dev ## write the parts of docs/ that are made from code
 	$(BIN)/python -m app.policy.schema docs
+	$(BIN)/python -m app.policy.guards_doc docs
 
 lock: $(VENV)/.dev ## resolve the lock files anew from pyproject.toml
 	$(UV_COMPILE) --upgrade --group build -o requirements.lock

@@ -92,7 +92,7 @@ def _limits(policy: Policy) -> str:
     )
 
 
-_ADDED = (
+_ADDED: tuple[tuple[str, Acts], ...] = (
     ("an order to fix a finding", Acts(orders=1)),
     ("a resume", Acts(resumes=1)),
     ("a push to a PR that is no fix", Acts(source_acts=1)),
