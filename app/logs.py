@@ -12,7 +12,11 @@ import sys
 from collections.abc import MutableMapping
 from typing import Any, TextIO
 
-from app.settings import LogFormat
+from pydantic import SecretStr
+
+from app.domain.redaction import MASK
+from app.domain.redaction import redact as by_form
+from app.settings import LogFormat, Settings
 
 # structlog would load rich, a tenth of the web process's loading time, to print tracebacks in a way
 # that we do not use: ours are text before they are masked.
@@ -25,38 +29,10 @@ finally:
     if _rich is not None:
         sys.modules["rich"] = _rich
 
-MASK = "[redacted]"
 _MIN_KNOWN_SECRET = 8
 _SENSITIVE_NAMES = re.compile(
     r"authori[sz]ation|cookie|passw|secret|token(?!s)|api_?key|private_?key|credential|signature",
     re.IGNORECASE,
-)
-_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
-    # A key cut off before its end is still a key.
-    (
-        re.compile(
-            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)",
-            re.DOTALL,
-        ),
-        MASK,
-    ),
-    (
-        re.compile(
-            r"((?:proxy-)?authorization|x-api-key|api-key|x-hub-signature(?:-256)?)"
-            r"(['\"]?\s*[:=]\s*['\"]?)[^'\"\r\n,}]+",
-            re.IGNORECASE,
-        ),
-        rf"\1\2{MASK}",
-    ),
-    (re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9+/_.=~-]{8,}", re.IGNORECASE), rf"\1 {MASK}"),
-    # user:password@ and token@ in an address; the address stays readable.
-    (re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30}://)[^\s/@'\"<>]+@"), rf"\1{MASK}@"),
-    # Tokens of GitHub have no fixed length: new ones hold a JWT.
-    (re.compile(r"\bgh[a-z]_[A-Za-z0-9_.\-]+"), MASK),
-    (re.compile(r"\bgithub_pat_[A-Za-z0-9_]+"), MASK),
-    (re.compile(r"\bsk-[A-Za-z0-9_\-]{6,}"), MASK),
-    (re.compile(r"\bAKIA[A-Z0-9]{12,}"), MASK),
-    (re.compile(r"\beyJ[A-Za-z0-9_\-]{5,}\.[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]*)?"), MASK),
 )
 # What could move the cursor of a terminal, or cannot be written as UTF-8 at all.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -64,17 +40,21 @@ _known_secrets: set[str] = set()
 
 
 def redact(text: str) -> str:
-    """The text without tokens, keys, authorisation headers and credentials in addresses."""
-    for secret in _known_secrets:
+    """The text without credentials, by their form and by the values this process knows."""
+    for secret in sorted(_known_secrets, key=len, reverse=True):
         text = text.replace(secret, MASK)
-    for pattern, replacement in _PATTERNS:
-        text = pattern.sub(replacement, text)
-    return text
+    return by_form(text)
 
 
 def keep_secret(*secrets: str) -> None:
     """Mask these exact values from now on, whatever they look like. Very short ones are ignored."""
     _known_secrets.update(secret for secret in secrets if len(secret) >= _MIN_KNOWN_SECRET)
+
+
+def keep_secrets_of(settings: Settings) -> None:
+    """Mask every secret of the settings from now on."""
+    values = (getattr(settings, name) for name in type(settings).model_fields)
+    keep_secret(*(value.get_secret_value() for value in values if isinstance(value, SecretStr)))
 
 
 def redact_event(

@@ -12,7 +12,6 @@ from functools import partial
 
 from app.agents.configured import routing_of, runtime_of
 from app.agents.port import Runtime
-from app.agents.redact import redact
 from app.commands.check_actions import handle_check_action
 from app.commands.flow import handle_comment
 from app.commands.services import CommandServices
@@ -29,6 +28,7 @@ from app.handoff.flow import close_pull_request
 from app.handoff.services import HandoffServices, PlanMerged
 from app.jobs.context import JobContext
 from app.jobs.worker import AfterFailure, Story
+from app.logs import keep_secrets_of, redact
 from app.main import Services
 from app.reconcile.installations import sync_installation
 from app.reconcile.services import ReconcileServices
@@ -65,6 +65,7 @@ async def open_table(services: Services, parts: Parts | None = None) -> AsyncIte
     """All stories with what they need, closed at the end. Raises ConfigurationError."""
     chosen = parts or Parts()
     settings = services.settings
+    keep_secrets_of(settings)
     async with AsyncExitStack() as stack:
         make_runtime = chosen.make_runtime or runtime_of
         runtime: Runtime = await stack.enter_async_context(make_runtime(settings))

@@ -14,10 +14,18 @@ _EXTRA_RANGES = ((0xFE00, 0xFE0F), (0xE0000, 0xE0FFF))  # variation selectors an
 
 
 @cache
+def _shown() -> dict[int, str]:
+    """Format characters (Cf), fillers, variation selectors, tags, and C0/C1 but tab and newline,
+    each as it is written out."""
+    codes = [code for code in range(0x1E000) if _is_hidden(chr(code))]
+    codes += [code for first, last in _EXTRA_RANGES for code in range(first, last + 1)]
+    return {code: f"<U+{code:04X}>" for code in codes}
+
+
+@cache
 def _pattern() -> re.Pattern[str]:
-    """Format characters (Cf), fillers, variation selectors, tags, and C0/C1 but tab and newline."""
-    singles = [chr(code) for code in range(0x1E000) if _is_hidden(chr(code))]
-    ranges = [f"{chr(first)}-{chr(last)}" for first, last in _EXTRA_RANGES]
+    singles = (chr(code) for code in _shown() if code < _EXTRA_RANGES[-1][0])
+    ranges = (f"{chr(first)}-{chr(last)}" for first, last in _EXTRA_RANGES)
     return re.compile("[" + "".join(re.escape(char) for char in singles) + "".join(ranges) + "]")
 
 
@@ -30,7 +38,7 @@ def _is_hidden(char: str) -> bool:
 
 def is_hidden(char: str) -> bool:
     """Whether one character is of those that `without_hidden` removes."""
-    return _pattern().fullmatch(char) is not None
+    return ord(char) in _shown()
 
 
 def without_hidden(text: str) -> str:
@@ -40,4 +48,4 @@ def without_hidden(text: str) -> str:
 
 def show_hidden(text: str) -> str:
     """`text` with each of them written out, `<U+202E>`: for code, where hiding is a defect."""
-    return _pattern().sub(lambda match: f"<U+{ord(match.group()):04X}>", text)
+    return text.translate(_shown()) if _pattern().search(text) else text

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from app.agents.invisible import show_hidden
 from app.agents.prompts import note, render_template
 from app.agents.reviewer_results import ReviewerOutcome, render_reviewer_results
-from app.agents.sanitise import attribute, enclose, escape, label, untrusted, wrap
+from app.agents.sanitise import attribute, code, enclose, label, untrusted, wrap
 
 MOST_COMMENTS = 50
 COMMENT_CHARS = 4_000
@@ -219,7 +218,9 @@ def _finding(finding: KnownFinding) -> str:
 
 def _fix_finding(finding: FixFinding) -> str:
     line = f' line="{finding.line}"' if finding.line else ""
-    suggestion = _code("suggestion", finding.suggestion)
+    suggestion = (
+        f"<suggestion>{code(finding.suggestion)}</suggestion>" if finding.suggestion else ""
+    )
     also = "".join(f"<also><path>{untrusted(path)}</path></also>" for path in finding.also)
     return (
         f'<finding id="{label(finding.id)}" path="{attribute(finding.path)}"{line}'
@@ -227,11 +228,6 @@ def _fix_finding(finding: FixFinding) -> str:
         f"<title>{untrusted(finding.title)}</title><body>{untrusted(finding.body)}</body>"
         f"{suggestion}{also}</finding>"
     )
-
-
-def _code(tag: str, code: str | None) -> str:
-    """Code is not Markdown: it is escaped and made visible, never cleaned."""
-    return f"<{tag}>{escape(show_hidden(code))}</{tag}>" if code else ""
 
 
 def _remarks(tag: str, remarks: Sequence[Remark]) -> str:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from app.agents.findings_xml import ParseOutcome
-from app.agents.invisible import without_hidden
 from app.agents.port import ModelRef
-from app.agents.sanitise import attribute, enclose, escape
+from app.agents.sanitise import attribute, code, enclose, reported
 from app.domain.findings import ReportedFinding
 from app.domain.runs import AgentName, Usage
 
@@ -58,7 +57,7 @@ def joined(parts: Sequence[ReviewerOutcome]) -> ReviewerOutcome:
 
 
 def render_reviewer_results(outcomes: Iterable[ReviewerOutcome]) -> str:
-    """The answer of `spawn_reviewers`. Every text in it is escaped: it is data from models."""
+    """The answer of `spawn_reviewers`. Every text in it is cleaned: it is data from models."""
     return enclose("reviewer_results", "\n".join(_reviewer(outcome) for outcome in outcomes))
 
 
@@ -74,15 +73,15 @@ def _reviewer(outcome: ReviewerOutcome) -> str:
 def _finding(finding: ReportedFinding) -> str:
     place = finding.location
     fields = [
-        _field("path", place.path),
+        _code("path", place.path),
         *_lines(place.start_line, place.end_line),
         _field("severity", finding.severity),
         _field("category", finding.category),
         _field("title", finding.title),
         _field("body", finding.body),
-        _field("evidence", finding.evidence),
-        _field("suggestion", finding.suggestion),
-        *(f"<also>{_field('path', path)}</also>" for path in finding.also),
+        _code("evidence", finding.evidence),
+        _code("suggestion", finding.suggestion),
+        *(f"<also>{_code('path', path)}</also>" for path in finding.also),
     ]
     inside = "\n".join(text for text in fields if text)
     return f'<finding ref="{attribute(finding.ref)}">\n{inside}\n</finding>'
@@ -97,4 +96,10 @@ def _lines(start: int | None, end: int | None) -> list[str]:
 
 
 def _field(name: str, text: str | None) -> str:
-    return f"<{name}>{escape(without_hidden(text))}</{name}>" if text else ""
+    """Words, which reach the page again; invisible characters have no part in them."""
+    return f"<{name}>{reported(text)}</{name}>" if text else ""
+
+
+def _code(name: str, text: str | None) -> str:
+    """Code letter by letter, for what is hidden in it may be the very defect."""
+    return f"<{name}>{code(text)}</{name}>" if text else ""

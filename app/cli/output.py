@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import TextIO
 
 from app.agents.invisible import show_hidden, without_hidden
-from app.agents.redact import redact
+from app.domain.redaction import redact
 
 
 class Exit(IntEnum):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from app.agents.redact import redact
+from app.domain.redaction import redact
 
 TIMEOUT_S = 600.0
 OUTPUT_CHARS = 8_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.agents.sanitise import outgoing
+from app.agents.sanitise import outgoing, outgoing_failure
 from app.domain.coverage import MISSING, Coverage, CoverageState
 from app.domain.findings import Finding
 from app.domain.runs import Tier, Usage
@@ -239,12 +239,12 @@ def skipped_text(reason: str) -> str:
 
 def failed_text(why: str) -> str:
     """What the check says of a run that came to nothing."""
-    return f"This head was not reviewed: {outgoing(why)}"
+    return f"This head was not reviewed: {outgoing_failure(why)}"
 
 
 def unpublished_text(why: str) -> str:
     """What the check says of a review that is done but could not be put on the page."""
-    return f"This head was reviewed, but the review could not be published: {outgoing(why)}"
+    return f"This head was reviewed, but the review could not be published: {outgoing_failure(why)}"
 
 
 def nothing_to_read(coverage: Coverage) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from app.agents.port import AgentErrorKind, AgentFailure
-from app.agents.redact import redact
+from app.domain.redaction import redact
 
 _MESSAGE_CHARS = 500
 
