@@ -27,7 +27,9 @@ class FixedReason(StrEnum):
 class FixedFacts:
     """A finding after a round. `files` are those it names; `changed_files` changed since last seen.
 
-    `cited_hunk_changed`: the reviewer cites a hunk, and it is part of what changed since then.
+    `cited_hunk_changed`: the reviewer cites a hunk, and it is part of what changed in those files
+    since the finding was handed off (or raised): so a reviewer that kept open what was fixed
+    before can take that back, by pointing at the fix.
     """
 
     claimed_fixed: bool

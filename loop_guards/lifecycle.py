@@ -57,7 +57,6 @@ class TaskReason(StrEnum):
     TURN_BEGUN = "turn_begun"
     TURN_DONE = "turn_done"
     NOTHING_CHANGED = "nothing_changed"
-    STALL = "stall"
     TURN_FAILED = "turn_failed"
     SILENT = "silent"
     NOTHING_LEFT = "nothing_left"
@@ -241,8 +240,9 @@ def _worked(facts: TaskFacts, event: TaskEvent) -> _Move:
     if move is None:
         return facts.state, TaskReason.NOT_NOW
     if event is TaskEvent.TURN_EMPTY and facts.has_fix_pr:
-        # The pull request stands there and nobody works on it: that is a person's matter.
-        return TaskState.ESCALATED, TaskReason.STALL
+        # "There is nothing to do" may be true: a reviewer can have kept what was fixed. One more
+        # look decides, and after it the turn that touched nothing is a stall.
+        return TaskState.REVIEWING, TaskReason.NOTHING_CHANGED
     return move
 
 

@@ -162,8 +162,10 @@ class AfterRoundFacts:
     `blocking_history`: the blocking set after each round, in order. `touched`: whether the turn
     before this round changed a file of the findings that blocked it; True if no turn was between.
     `coverage_attempts` counts rounds in a row, this one included, that could not cover everything.
-    `unavailable`: no model could be asked, so this round says nothing. `bounced` and `second_flip`
-    are what `judge_return` said. `known_patch`: a bot pushed a patch id that was judged before.
+    `unavailable`: no model could be asked, so this round says nothing. `newest_head`: nothing was
+    pushed since this round began; else what it saw is neither approved nor worked on. `bounced` and
+    `second_flip` are what `judge_return` said. `known_patch`: a bot pushed a patch id that was
+    judged before.
     """
 
     rounds_started: int
@@ -178,6 +180,7 @@ class AfterRoundFacts:
     second_flip: bool = False
     touched: bool = True
     known_patch: bool = False
+    newest_head: bool = True
     lineage_resumes: int = 0
 
     @property
@@ -187,8 +190,8 @@ class AfterRoundFacts:
 
     @property
     def approvable(self) -> bool:
-        """Whether a whole look at everything found nothing that blocks."""
-        looked = bool(self.blocking_history) and not self.unavailable
+        """Whether a whole look at all there is now found nothing that blocks."""
+        looked = bool(self.blocking_history) and not self.unavailable and self.newest_head
         return looked and self.coverage_full and not self.blocking
 
 
@@ -240,6 +243,7 @@ def after_round(facts: AfterRoundFacts, limits: Limits) -> NextDecision:
             second_flip=facts.second_flip,
             touched=facts.touched,
             known_patch=facts.known_patch,
+            newest_head=facts.newest_head,
         ),
         trace=tuple(Asked(reason, reason if holds else None) for reason, holds in questions),
         seal=sealed(),
@@ -272,8 +276,9 @@ def _outcome(
         case (NextReason.NOTHING_BLOCKS,):
             return NextOutcome.APPROVE, NextReason.NOTHING_BLOCKS
         case ():
-            # A target has nothing to do when nothing blocks: only the look was incomplete.
-            if facts.blocking:
+            # A target has nothing to do when nothing blocks: only the look was incomplete. What was
+            # pushed meanwhile is looked at before anybody works on.
+            if facts.blocking and facts.newest_head:
                 return NextOutcome.TURN, NextReason.FINDINGS_BLOCK
             return NextOutcome.ROUND, NextReason.LOOK_AGAIN
         case _:

@@ -8,15 +8,18 @@ import pytest
 from hypothesis import given
 
 from loop_guards import (
+    AfterRoundFacts,
     NextOutcome,
+    NextReason,
     TaskEvent,
     TaskFacts,
     TaskReason,
     TaskState,
+    after_round,
     event_after_round,
     move_task,
 )
-from tests.loop_guards.factories import PATIENT, anything, task
+from tests.loop_guards.factories import LIMITS, PATIENT, after, anything, task
 
 S, E, R = TaskState, TaskEvent, TaskReason
 
@@ -73,7 +76,7 @@ resume                    -         -         -         -         -         -
 # Rows that are not as above, in each situation.
 A_FIX_IS_PROPOSED = """
 event                     waiting   queued    fixing    reviewing approved  escalated
-turn_empty                .         .         escalated .         .         .
+turn_empty                .         .         reviewing .         .         .
 emptied_by_base           .         reviewing reviewing .         .         .
 emptied_by_human          .         reviewing reviewing .         .         .
 first_call                .         reviewing .         =         reviewing .
@@ -178,7 +181,6 @@ WHY: dict[TaskEvent, TaskReason] = {
 }
 WHY_BY_STATE: dict[tuple[TaskEvent, str], TaskReason] = {
     (E.EMPTIED_BY_HUMAN, "withdrawn"): R.WITHDRAWN,
-    (E.TURN_EMPTY, "escalated"): R.STALL,
 }
 REFUSALS = {
     ".": R.NOT_NOW,
@@ -308,6 +310,31 @@ def test_a_repeated_event_changes_nothing_more(facts: TaskFacts) -> None:
         twice = move_task(TaskFacts(once.state, *_rest(facts)), event)
         assert twice.state is once.state
         assert not twice.counts_as_resume
+
+
+EMPTY_TURN = [
+    pytest.param(
+        after({1}, {1}, touched=False), S.ESCALATED, NextReason.STALL, id="it still blocks"
+    ),
+    pytest.param(
+        after({1}, set(), touched=False), S.APPROVED, NextReason.NOTHING_BLOCKS, id="done"
+    ),
+]
+
+
+@pytest.mark.parametrize(("facts", "state", "reason"), EMPTY_TURN)
+def test_an_empty_turn_on_a_proposed_fix_gets_one_more_look(
+    facts: AfterRoundFacts, state: TaskState, reason: NextReason
+) -> None:
+    """ "There is nothing to do" may be true: the look after it approves, or it was a stall."""
+    looked_at = move_task(task(S.FIXING, has_fix_pr=True), E.TURN_EMPTY)
+    assert looked_at.state is S.REVIEWING
+    said = after_round(facts, LIMITS)
+    assert said.reason == reason
+    assert (
+        move_task(task(S.REVIEWING, has_fix_pr=True), event_after_round(said.outcome)).state
+        is state
+    )
 
 
 def test_a_round_that_a_person_asks_for_does_not_end_a_turn() -> None:
