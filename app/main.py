@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from app.clock import Clock, SystemClock
 from app.jobs.dispatch import Dispatcher
-from app.logs import get_logger
+from app.logs import get_logger, keep_secrets_of
 from app.settings import Settings
 from app.store.migrate import HEAD, current_revision
 from app.store.session import Store, open_store
@@ -55,6 +55,7 @@ def create_app(
     A store that is passed in is the caller's to close. The tables must exist
     (`app.store.migrate.upgrade`); until they do, `/readyz` answers 503.
     """
+    keep_secrets_of(settings)
     options = EdgeOptions.from_settings(settings)
     services = Services(
         settings=settings,

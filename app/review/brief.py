@@ -21,6 +21,7 @@ from app.review.anchors import settle
 from app.review.budget import room_in, within
 from app.review.conduct import Brief, Conducted
 from app.review.context import changed_files, patch_names
+from app.review.direction_marks import direction_marks
 from app.review.judge import JudgeInput, Judgement, judge
 from app.review.plan import ReviewPlan
 from app.review.services import WriteRunFiles
@@ -99,12 +100,12 @@ async def judged(
 ) -> Judgement:
     """What is to be made of the agents' answer. Every place in it is first brought to lines that
     exist: a number beyond the file's end looks exact and points nowhere."""
-    said = (*conducted.reported, *(item.finding for item in conducted.review.judged))
+    held = (*conducted.review.judged, *direction_marks((*plan.files, *plan.left_out)))
+    said = (*conducted.reported, *(item.finding for item in held))
     texts = await texts_of(source.tree, (finding.location.path for finding in said))
     reported = tuple(settled(finding, source.diff, texts) for finding in conducted.reported)
     of_judge = tuple(
-        replace(item, finding=settled(item.finding, source.diff, texts))
-        for item in conducted.review.judged
+        replace(item, finding=settled(item.finding, source.diff, texts)) for item in held
     )
     locations = [finding.location for finding in (*reported, *(one.finding for one in of_judge))]
     return judge(
