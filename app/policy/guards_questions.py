@@ -153,6 +153,7 @@ FIXED = Question(
             changed_files=(frozenset(), frozenset({"a.py"})),
         )
     ),
+    "fixed",
 )
 
 RETURN = Question(
