@@ -38,8 +38,9 @@ def suggestion_at(
 
 
 def _lines(code: str) -> list[str]:
-    code = code.replace("\r\n", "\n").removesuffix("\n")
-    return code.split("\n") if code else []
+    """The lines of a replacement; none for "", a blank one for a line end alone."""
+    code = code.replace("\r\n", "\n")
+    return code.removesuffix("\n").split("\n") if code else []
 
 
 def _repeats(

@@ -40,6 +40,7 @@ def applied(first: int, last: int, code: str) -> str | None:
             3, 4, "\nb = 3\n", "\n    b = 2\n", "\n    b = 3\n", id="range-begins-with-a-blank-line"
         ),
         pytest.param(2, 4, "", "    a = 1\n\n    b = 2\n", "", id="deletes"),
+        pytest.param(4, 4, "\n", "    b = 2\n", "\n", id="one-blank-line"),
         pytest.param(1, 1, "def g():", "def f():\n", "def g():\n", id="at-the-edge-before"),
         pytest.param(
             6, 6, "        return a\n        # }", "        return b\n",
