@@ -166,7 +166,6 @@ MEANINGS: Meanings = {
         "turn_begun": "The target works.",
         "turn_done": "The target says done; a round follows.",
         "nothing_changed": "The turn changed nothing.",
-        "stall": "A later turn changed nothing: the proposal stands there and nobody works on it.",
         "turn_failed": "The turn broke down for good.",
         "silent": "A deadline passed without a word of the target.",
         "nothing_left": "Nothing of it is left to fix.",
