@@ -32,8 +32,10 @@ from app.git.mirror_folder import (
 from app.git.objects import Tree
 from app.git.process import (
     HERE_ONLY,
+    READ_MEMORY,
     GitDamaged,
     GitTimeout,
+    GitTooLarge,
     Remote,
     checked_branch,
     checked_sha,
@@ -106,15 +108,19 @@ class Repository:
 
         Raises DiffTooLarge for one over MAX_DIFF_BYTES.
         """
-        raw = await self._git(
-            "diff", *DIFF_ARGUMENTS, checked_sha(base), checked_sha(head), "--",
-            enough=MAX_DIFF_BYTES + 1,
-        )  # fmt: skip
+        too_large = DiffTooLarge(
+            f"The change from {base[:10]} to {head[:10]} is too large to be read: its diff has "
+            f"more than {MAX_DIFF_BYTES // 2**20} MiB. Split it into smaller pull requests."
+        )
+        try:
+            raw = await self._git(
+                "diff", *DIFF_ARGUMENTS, checked_sha(base), checked_sha(head), "--",
+                enough=MAX_DIFF_BYTES + 1,
+            )  # fmt: skip
+        except GitTooLarge:
+            raise too_large from None
         if len(raw) > MAX_DIFF_BYTES:
-            raise DiffTooLarge(
-                f"The change from {base[:10]} to {head[:10]} is too large to be read: its diff has "
-                f"more than {MAX_DIFF_BYTES // 2**20} MiB. Split it into smaller pull requests."
-            )
+            raise too_large
         return raw
 
     async def diff(self, base: str, head: str) -> Diff:
@@ -160,8 +166,9 @@ class Repository:
     ) -> bytes:
         with noting_damage(self.git_dir, self.hold):
             return await git(
-                arguments, cwd=self.git_dir, remote=self.remote, accept=accept, enough=enough
-            )
+                arguments, cwd=self.git_dir, remote=self.remote, accept=accept, enough=enough,
+                memory=READ_MEMORY,
+            )  # fmt: skip
 
 
 async def open_local(path: Path) -> Repository:

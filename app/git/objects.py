@@ -16,7 +16,7 @@ from pathlib import Path
 from app.errors import GitError
 from app.git.locks import Hold
 from app.git.mirror_folder import noting_damage
-from app.git.process import Remote, checked_sha, git, is_storable
+from app.git.process import READ_MEMORY, Remote, checked_sha, git, is_storable
 
 MAX_HITS = 200
 """Search hits given at once; the rest would only fill a model's window."""
@@ -110,7 +110,7 @@ class Tree:
         else:
             return ()
         try:
-            out = await self._run("ls-tree", "-z", spec)
+            out = await self._run("ls-tree", "-z", spec, enough=LISTING_OUTPUT)
         except GitError:
             return ()
         return tuple(sorted(_entries(out)))
@@ -174,8 +174,9 @@ class Tree:
     ) -> bytes:
         with noting_damage(self.git_dir, self.hold):
             return await git(
-                arguments, cwd=self.git_dir, remote=self.remote, stdin=stdin, enough=enough
-            )
+                arguments, cwd=self.git_dir, remote=self.remote, stdin=stdin, enough=enough,
+                memory=READ_MEMORY,
+            )  # fmt: skip
 
 
 async def search(

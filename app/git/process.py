@@ -24,6 +24,10 @@ TIMEOUT_S = 120.0
 MAX_OUTPUT = 512 * 1024 * 1024
 """More than any diff we read; a runaway command ends here."""
 
+READ_MEMORY = 1 << 30
+"""For `memory`: more than any question about an ordinary repository takes, also a large one. A few
+objects can be a million million changed files, and git remembers each."""
+
 HERE_ONLY = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 """For `environment`: a partial clone goes and fetches what it lacks, unless it can't speak.
 
@@ -43,6 +47,7 @@ _DAMAGE = re.compile(
     r"reference broken|too.short tree|invalid sha1 pointer|did not send all",
     re.IGNORECASE,
 )
+_NO_MEMORY = re.compile(r"out of memory|memory exhausted|cannot allocate memory", re.IGNORECASE)
 _BRANCH = re.compile(r"(?!/)[^\x00-\x20\x7f~^:?*\[\\]+")
 _SETTINGS = (
     "safe.directory=*",
@@ -74,6 +79,12 @@ _SETTINGS = (
 
 class GitTimeout(GitError):
     """Git did not end in its time; that says nothing of the repository."""
+
+
+class GitTooLarge(GitError):
+    """Git wanted more memory than it was given; trying again changes nothing."""
+
+    retry_after = None  # type: ignore[assignment]  # the root of the tree allows it
 
 
 class GitDamaged(GitError):
@@ -170,9 +181,14 @@ async def git(
         raise GitError(f"git {arguments[0]} printed over {MAX_OUTPUT:,} bytes.")
     if not was_cut and process.returncode not in accept:
         words = err.decode("utf-8", "replace").strip()[-2000:] or "no message"
-        kind = GitDamaged if _DAMAGE.search(words) else GitError
-        raise kind(f"git {arguments[0]} failed: {_safe(words, remote)}")
+        raise _failure(words)(f"git {arguments[0]} failed: {_safe(words, remote)}")
     return out
+
+
+def _failure(words: str) -> type[GitError]:
+    if _NO_MEMORY.search(words):
+        return GitTooLarge
+    return GitDamaged if _DAMAGE.search(words) else GitError
 
 
 async def _start(

@@ -202,7 +202,7 @@ async def push(
     fine. Raises GitError when somebody else moved the branch, and for a name that reads like more
     than a name.
     """
-    if branch.startswith("+"):
+    if branch.startswith(("+", "refs/")) or branch in ("HEAD", "@"):
         raise GitError(f"{branch[:80]!r} is not a branch name that we push to.")
     name = f"refs/heads/{checked_branch(branch)}"
     lease = f"--force-with-lease={name}:{checked_sha(expected) if expected else ''}"

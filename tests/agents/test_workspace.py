@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from app.agents.numbered import numbered_file, numbered_patch
 from app.agents.port import HostTool, ToolError
 from app.agents.prompts import TOOL_NAMES
-from app.agents.tools import coordinator_tools, reviewer_tools
+from app.agents.tools import coordinator_tools, integer, reviewer_tools
 from app.agents.workspace import Workspace, clean_path
 from app.domain.runs import AgentName
 
@@ -210,6 +210,24 @@ async def test_withheld_content_reaches_no_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "number"),
+    [("3", 3), (" 12 ", 12), (3.0, 3), (0, 0), (-1, -1), ("", None), (None, None)],
+)
+def test_whole_numbers(value: object, number: int | None) -> None:
+    """However a model writes them."""
+    assert integer({"n": value}, "n") == number
+
+
+@pytest.mark.parametrize(
+    "value", ["x", "\u00b2", "9" * 5_000, 1.5, float("nan"), float("inf"), True, [1], {}]
+)
+def test_what_is_no_whole_number(value: object) -> None:
+    """The model is told, whatever it sent."""
+    with pytest.raises(ToolError, match="whole number"):
+        integer({"n": value}, "n")
+
+
+@pytest.mark.parametrize(
     ("path", "words"),
     [
         pytest.param("nope.py", "does not exist", id="missing"),
@@ -226,8 +244,8 @@ async def test_searching(tmp_path: Path) -> None:
     """Matches, names and listings in their forms, with a count when cut."""
     space = workspace(tmp_path)
     assert await space.grep("^three", "src") == "src/a.py:3: three"
-    assert (
-        "[cut here: only 200 matches; use a narrower pattern or path]" in await space.grep("0123")
+    assert "[cut here: only 200 matches; use a narrower pattern or path]" in await space.grep(
+        "0123"
     )
     assert await space.glob("src/*") == "src/a.py"
     assert await space.glob("*.rs") == "no paths"

@@ -64,11 +64,61 @@ async def test_a_million_million_files_are_counted_at_once(repo: BareRepo, tmp_p
     assert not (tmp_path / "work").exists()
 
 
-async def test_depth_is_bounded(repo: BareRepo) -> None:
-    """A chain of folders longer than any path is refused."""
-    commit = exploding(repo, 1, 60)
-    with pytest.raises(CheckoutTooLarge, match="folders deep"):
+@pytest.mark.parametrize("by_trees", [False, True], ids=["listed", "by-trees"])
+async def test_depth_is_bounded(
+    repo: BareRepo, by_trees: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chain of folders longer than any path is refused, however it is counted."""
+    if by_trees:
+        monkeypatch.setattr("app.git.measure.LISTING_OUTPUT", 1)
+    await check_size(repo.repository, exploding(repo, 1, 51), CheckoutLimits())
+    with pytest.raises(CheckoutTooLarge, match="over 50 folders deep"):
+        await check_size(repo.repository, exploding(repo, 1, 52), CheckoutLimits())
+
+
+@pytest.mark.parametrize(
+    ("leaf", "words"),
+    [
+        pytest.param("", "1,010,101,010,101 folders", id="empty-folders"),
+        pytest.param(f"160000 commit {'1' * 40}\tx\n", "1,000,000,000,000 files", id="submodules"),
+    ],
+)
+async def test_what_holds_no_file_is_counted_too(repo: BareRepo, leaf: str, words: str) -> None:
+    """Folders of nothing take as long to walk; a submodule is a folder on disk."""
+    tree = git("mktree", "--missing", cwd=repo.path, stdin=leaf.encode()).decode().strip()
+    for _ in range(6):
+        entries = "".join(f"040000 tree {tree}\t{n:03}\n" for n in range(100))
+        tree = git("mktree", cwd=repo.path, stdin=entries.encode()).decode().strip()
+    commit = git("commit-tree", tree, "-m", "m", cwd=repo.path).decode().strip()
+    with pytest.raises(CheckoutTooLarge, match=words):
         await check_size(repo.repository, commit, CheckoutLimits())
+
+
+@pytest.mark.parametrize("is_partial", [False, True], ids=["whole", "partial"])
+@pytest.mark.parametrize("by_trees", [False, True], ids=["listed", "by-trees"])
+async def test_both_ways_of_counting_agree(
+    repo: BareRepo,
+    tmp_path: Path,
+    by_trees: bool,
+    is_partial: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same commit fits or does not, to the file and to the byte."""
+    tree: dict[bytes, Content] = {
+        b"a": b"x" * 400_000, b"b/a": b"x" * 400_000, b"b/c/d": b"y" * 200_000,
+        b"b/l": (LINK, b"a"), b"n\n 5\tl": b"", b"\xff": b"1", b"s": (SUBMODULE, b"1" * 40),
+    }  # fmt: skip
+    commit = repo.commit(tree)
+    repository = repo.repository
+    if is_partial:
+        repository = await Mirrors(tmp_path / "m").ready(1, Remote(repo.url), branches=["main"])
+    if by_trees:
+        monkeypatch.setattr("app.git.measure.LISTING_OUTPUT", 1)
+    with pytest.raises(CheckoutTooLarge, match="7 files, 6 at most"):
+        await check_size(repository, commit, CheckoutLimits(6, 10))
+    with pytest.raises(CheckoutTooLarge, match="1 MB, 1 at most"):
+        await check_size(repository, commit, CheckoutLimits(7, 1))
+    await check_size(repository, commit, CheckoutLimits(7, 2))
 
 
 async def test_bytes_count_as_often_as_they_are_written(repo: BareRepo) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import fnmatch
+import itertools
 import os
 import re
+import resource
 import time
 from pathlib import Path
 
@@ -15,9 +19,10 @@ from hypothesis import strategies as st
 from app.errors import GitError
 from app.git import objects
 from app.git.mirror import Mirrors
-from app.git.objects import MAX_HITS, GrepHit, Tree, glob_matcher, hits_of
+from app.git.objects import MAX_HITS, GrepHit, Tree, glob_matcher, hits_of, matching
 from app.git.process import Remote
 from tests.git.repos import EXECUTABLE, LINK, SUBMODULE, BareRepo, Content, git
+from tests.git.test_measure import exploding
 
 FILES: dict[bytes, Content] = {
     b"a.py": b"one\nsecret two\n",
@@ -209,6 +214,78 @@ async def test_an_expression_that_is_none_is_an_error(tree: Tree, pattern: str) 
     """The agent is told; nothing else breaks."""
     with pytest.raises(GitError):
         await tree.grep(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        pytest.param("((a{1,200}){1,200}){1,200}", id="counted-thrice"),
+        pytest.param("(((x{0,255}){0,255}){0,255}){0,255}", id="counted-four-times"),
+        pytest.param("(s*)*" * 150 + "\\1x", id="looking-back"),
+        pytest.param("(e|e)*" * 100 + "$", id="alternatives"),
+        pytest.param("(((((c*)*)*)*)*)*\\1z", id="stars-of-stars"),
+    ],
+)
+async def test_no_expression_eats_the_machine(tree: Tree, pattern: str) -> None:
+    """It finds, or it is given up; in either case soon, and with little memory."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    with contextlib.suppress(GitError):
+        await tree.grep(pattern)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert after <= max(before, (objects.GREP_MEMORY + 100 * 2**20) // 1024)
+
+
+@pytest.mark.parametrize(
+    ("without", "paths"),
+    [
+        pytest.param((), {"a.py", "run.sh", "src/deep/c.txt"}, id="nothing"),
+        pytest.param(("a.py",), {"run.sh", "src/deep/c.txt"}, id="a-file"),
+        pytest.param(("src",), {"a.py", "run.sh"}, id="a-folder"),
+        pytest.param(("a.p", "*.sh", "rc"), {"a.py", "run.sh", "src/deep/c.txt"}, id="no-pattern"),
+        pytest.param(("with\nline break", "a.py"), {"run.sh", "src/deep/c.txt"}, id="odd"),
+    ],
+)
+async def test_what_may_not_be_searched_is_not_opened(
+    tree: Tree, without: tuple[str, ...], paths: set[str]
+) -> None:
+    """Files and folders by their exact names; they take no hit from others."""
+    hits = await tree.grep("secret", "", without)
+    assert {hit.path for hit in hits} & {"a.py", "run.sh", "src/deep/c.txt"} == paths
+    assert not {hit.path for hit in hits} & set(without)
+
+
+async def test_more_than_a_command_line_holds_is_refused(tree: Tree) -> None:
+    """Rather no search than one of files that may not be read."""
+    with pytest.raises(GitError, match="too many files that may not be searched"):
+        await tree.grep("secret", "", [f"{n}" * 100 for n in range(4_000)])
+
+
+async def test_a_tree_without_end_is_not_listed(tmp_path: Path) -> None:
+    """A few objects can be a million million files: they are refused before memory is full."""
+    repo = BareRepo.create(tmp_path / "repo.git")
+    tree = repo.repository.tree(exploding(repo, 100, 6))
+    for listing in (tree.files, lambda: tree.glob("**/x")):
+        with pytest.raises(GitError, match="too many files"):
+            await listing()
+    assert len(await tree.list("000")) == 100
+
+
+async def test_globbing_ends_and_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A glob over very many names is given up, and the loop is free meanwhile."""
+    monkeypatch.setattr(objects, "GLOB_TIMEOUT_S", 0.2)
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.01)
+            ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    with pytest.raises(GitError, match="longer than"):
+        await matching(("a/" * 500 for _ in itertools.count()), "**/*a*b")
+    ticking.cancel()
+    assert ticks >= 3
 
 
 async def test_a_search_that_finds_everything_is_cut(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import GitError
-from app.git.process import Remote, checked_branch, checked_sha, git
+from app.git.process import GitDamaged, GitTooLarge, Remote, checked_branch, checked_sha, git
 from tests.git.repos import ENVIRONMENT
 
 TOKEN = "ghs_FAKEFAKEFAKEFAKEFAKEFAKEFAKE0001"
@@ -93,6 +94,8 @@ async def test_git_goes_the_way_of_our_own_requests(
         pytest.param("https://x-access-token:abc@git.example/a.git", id="credentials"),
         pytest.param("HTTP://abc@git.example/a.git", id="credentials-other-case"),
         pytest.param("--upload-pack=touch pwned", id="option"),
+        pytest.param("https://git.example/a\n[core]", id="line-break"),
+        pytest.param("https://git.example/\ud83d", id="half-a-character"),
     ],
 )
 def test_an_address_holds_no_credentials(url: str) -> None:
@@ -111,6 +114,52 @@ async def test_the_environment_of_the_process_is_not_inherited(
     out = (await git(("status",), cwd=tmp_path)).decode()
     assert "FAKE" not in out
     assert "GIT_TERMINAL_PROMPT=0" in out
+
+
+@pytest.mark.parametrize("token", ["", TOKEN], ids=["open", "with-a-token"])
+async def test_the_address_is_told_for_one_command(tmp_path: Path, token: str) -> None:
+    """`origin` is where the command's own remote is, and the token goes to that address alone."""
+    remote = Remote("https://git.example/a.git", token)
+    out = await git(("config", "remote.origin.url"), cwd=tmp_path, remote=remote)
+    assert out == b"https://git.example/a.git\n"
+    for address, is_sent in ((remote.url, bool(token)), ("https://other.example/a.git", False)):
+        ask = ("config", "--get-urlmatch", "http.extraHeader", address)
+        assert bool(await git(ask, cwd=tmp_path, remote=remote, accept=(0, 1))) is is_sent
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        pytest.param("error: object file x is empty\nfatal: loose object x is corrupt", GitDamaged,
+                     id="corrupt"),
+        pytest.param("fatal: not a git repository: '.'", GitDamaged, id="no-repository"),
+        pytest.param("fatal: bad config line 1 in file config", GitDamaged, id="settings"),
+        pytest.param("fatal: Out of memory, malloc failed", GitTooLarge, id="memory"),
+        pytest.param("fatal: couldn't find remote ref x", GitError, id="no-such-branch"),
+        pytest.param("fatal: bad object ffff", GitError, id="no-such-commit"),
+        pytest.param("fatal: could not read Username for 'https://x'", GitError, id="no-token"),
+        pytest.param("fatal: Could not read from remote repository.", GitError, id="no-remote"),
+        pytest.param("fatal: unable to access 'https://x': 503", GitError, id="down"),
+        pytest.param("fatal: could not fetch 1111 from promisor remote", GitError, id="gone-there"),
+    ],
+)  # fmt: skip
+async def test_what_is_broken_here_is_told_from_what_is_broken_there(
+    fake_git: Path, tmp_path: Path, words: str, kind: type[GitError]
+) -> None:
+    """By git's words; only the first kind makes a mirror suspect."""
+    (tmp_path / "words").write_text(words)
+    fake_git.write_text("#!/bin/sh\ncat words >&2\nexit 128\n")
+    with pytest.raises(GitError) as failure:
+        await git(("fetch",), cwd=tmp_path)
+    assert type(failure.value) is kind
+
+
+async def test_memory_is_bounded(fake_git: Path, tmp_path: Path) -> None:
+    """What wants more than it was given fails, and nothing else on the machine notices."""
+    fake_git.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(.2)\nx = b'x' * (1 << 28)\n")
+    await git(("grep",), cwd=tmp_path)
+    with pytest.raises(GitError, match="MemoryError"):
+        await git(("grep",), cwd=tmp_path, memory=1 << 27)
 
 
 async def test_no_configuration_file_is_read(tmp_path: Path) -> None:

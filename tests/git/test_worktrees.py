@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,8 @@ import pytest
 from app.errors import GitError
 from app.git.mirror import Mirrors, Repository
 from app.git.process import Remote
-from app.git.worktrees import Identity, checkout, push, remote_sha
-from tests.git.repos import EXECUTABLE, LINK, SUBMODULE, BareRepo, Content, git
+from app.git.worktrees import Identity, checkout, push, remote_sha, sweep_checkouts
+from tests.git.repos import ENVIRONMENT, EXECUTABLE, LINK, SUBMODULE, BareRepo, Content, git
 
 IDENTITY = Identity("Fixer", "fixer@example.com")
 HOSTILE: dict[str, Content] = {
@@ -190,7 +192,7 @@ async def test_a_push_moves_only_what_stands_where_it_was_seen(
 @pytest.mark.parametrize(
     "branch",
     ["fix/1:main", "+main", "*", "HEAD:refs/heads/main", "main~1", "fix/..", "fix/x.lock", "-d",
-     "--mirror", "", "a\nb"],
+     "--mirror", "", "a\nb", "HEAD", "@", "refs/heads/main", "a\0b", "\ud83d"],
 )  # fmt: skip
 async def test_a_push_goes_to_one_branch_by_its_whole_name(
     origin: BareRepo, mirror: Repository, remote: Remote, work: Path, branch: str
@@ -209,3 +211,110 @@ async def test_a_branch_is_not_mistaken_for_another_that_ends_like_it(
     git("update-ref", "refs/heads/refs/heads/x", origin.tip(), cwd=origin.path)
     assert await remote_sha(mirror, remote, "x") is None
     assert await remote_sha(mirror, remote, "refs/heads/x") == origin.tip()
+
+
+HOLDER = """
+import asyncio, sys
+from pathlib import Path
+from app.git.mirror import Repository
+from app.git.worktrees import checkout
+
+async def main():
+    async with checkout(Repository(Path(sys.argv[1])), sys.argv[2], Path(sys.argv[3])) as copy:
+        print(copy.path, flush=True)
+        await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+async def test_what_a_killed_process_left_is_swept(
+    origin: BareRepo, mirror: Repository, work: Path
+) -> None:
+    """Only that: checkouts of living processes, this one's too, stay; so does what is not ours."""
+    tip = origin.tip()
+    command = [sys.executable, "-c", HOLDER, str(mirror.git_dir), tip, str(work)]
+    async with checkout(mirror, tip, work) as mine:
+        worker = await asyncio.create_subprocess_exec(
+            *command, env=ENVIRONMENT, stdout=subprocess.PIPE
+        )
+        assert worker.stdout is not None
+        theirs = Path((await worker.stdout.readline()).decode().strip())
+        (work / "notes").mkdir()
+        assert await sweep_checkouts(work) == 0
+        assert (theirs / "a.py").exists()
+        worker.kill()
+        await worker.wait()
+        assert await sweep_checkouts(work) == 1
+        assert not theirs.exists()
+        assert (mine.path / "a.py").exists()
+        assert await mine.commit_all("nothing", IDENTITY) is None
+    assert [path.name for path in work.iterdir()] == ["notes"]
+    assert git("worktree", "list", cwd=mirror.git_dir).count(b"\n") == 1
+
+
+async def test_a_folder_without_a_lock_is_a_leftover(work: Path) -> None:
+    """Whoever makes a checkout locks first and removes the lock last."""
+    (work / "fix-0" / "deep").mkdir(parents=True)
+    (work / "fix-0" / "deep").chmod(0o500)
+    (work / "fix-1.lock").touch()
+    assert await sweep_checkouts(work) == 2
+    assert list(work.iterdir()) == []
+    assert await sweep_checkouts(work / "nowhere") == 0
+
+
+async def test_sweeping_and_starting_at_once(
+    origin: BareRepo, mirror: Repository, work: Path
+) -> None:
+    """A worker that starts removes nothing that another is just making."""
+
+    async def use() -> None:
+        async with checkout(mirror, origin.tip(), work) as copy:
+            await asyncio.sleep(0.01)
+            assert (copy.path / "a.py").read_bytes() == b"x = 1\n"
+
+    async def sweep() -> None:
+        for _ in range(30):
+            await sweep_checkouts(work)
+            await asyncio.sleep(0.005)
+
+    await asyncio.gather(sweep(), sweep(), *(use() for _ in range(4)))
+    assert list(work.iterdir()) == []
+
+
+async def test_a_mirror_is_not_evicted_while_a_checkout_stands_on_it(
+    origin: BareRepo, remote: Remote, work: Path, tmp_path: Path
+) -> None:
+    """The fixer works for many minutes; its commit needs the mirror at the end."""
+    origin.commit(HOSTILE)
+    mirrors = Mirrors(tmp_path / "small", quota_bytes=1)
+    mirror = await mirrors.ready(1, remote, branches=["main"])
+    async with checkout(mirror, origin.tip(), work) as copy:
+        del mirror
+        await mirrors.ready(2, remote, branches=["main"])
+        assert await mirrors.keep_quota() == (2,)
+        (copy.path / "a.py").write_bytes(b"x = 2\n")
+        assert await copy.commit_all("fix", IDENTITY) is not None
+    del copy
+    assert await mirrors.keep_quota() == (1,)
+
+
+async def test_a_checkout_is_removed_also_when_cancelled_twice(
+    origin: BareRepo, mirror: Repository, work: Path
+) -> None:
+    """Impatience does not leave a folder behind."""
+    entered = asyncio.Event()
+
+    async def use() -> None:
+        async with checkout(mirror, origin.tip(), work):
+            entered.set()
+            await asyncio.sleep(60)
+
+    running = asyncio.create_task(use())
+    await entered.wait()
+    running.cancel()
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert list(work.iterdir()) == []

@@ -102,6 +102,28 @@ def test_no_pair_takes_long() -> None:
     assert time.monotonic() - start < 5
 
 
+GLOB = st.text("aB/*?[!].", max_size=12)
+
+
+@given(st.lists(GLOB, max_size=4), st.text("aAb/.", max_size=12), st.booleans())
+def test_a_list_is_its_globs_one_by_one(globs: list[str], path: str, ignore_case: bool) -> None:
+    """The short cut for paths that nothing selects misses none that something does."""
+    alone = [
+        glob for glob in globs if selected_by(path, [glob.lstrip("!")], ignore_case=ignore_case)
+    ]
+    last = alone[-1] if alone else None
+    expected = None if last is None or last.startswith("!") else last
+    assert selected_by(path, globs, ignore_case=ignore_case) == expected
+
+
+def test_a_repository_is_asked_about_in_no_time() -> None:
+    """All files of a large repository are compared with all globs that withhold."""
+    start = time.monotonic()
+    for number in range(20_000):
+        selected_by(f"src/package{number % 250}/module/file{number}.py", NEVER_SEND)
+    assert time.monotonic() - start < 5
+
+
 @given(st.text("ab/*?[!].", max_size=20), st.text("ab/.", max_size=20))
 def test_any_pattern_gets_an_answer(glob: str, path: str) -> None:
     """No pattern is an error, and only the pattern that was given is named."""
