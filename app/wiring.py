@@ -24,6 +24,7 @@ from app.forges.github.app import GitHubApp
 from app.forges.github.writes import GitHubForge
 from app.forges.port import Forge
 from app.git.mirror import Mirrors
+from app.git.worktrees import sweep_checkouts
 from app.handoff.flow import close_pull_request
 from app.handoff.services import HandoffServices, PlanMerged
 from app.jobs.context import JobContext
@@ -69,12 +70,13 @@ async def open_table(services: Services, parts: Parts | None = None) -> AsyncIte
     async with AsyncExitStack() as stack:
         make_runtime = chosen.make_runtime or runtime_of
         runtime: Runtime = await stack.enter_async_context(make_runtime(settings))
+        await sweep_checkouts(settings.data_dir / "work")
         yield _table(settings, chosen, runtime)
 
 
 def _table(settings: Settings, parts: Parts, runtime: Runtime) -> Table:
     open_forge = _opener(settings, AppRole.REVIEWER, parts)
-    mirrors = Mirrors(settings.data_dir / "mirrors")
+    mirrors = Mirrors(settings.data_dir / "mirrors", settings.mirror_quota_bytes)
     ours = our_logins(settings)
     review = ReviewServices(
         open_forge=open_forge,

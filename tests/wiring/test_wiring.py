@@ -60,3 +60,10 @@ async def test_an_app_without_its_slug_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="MERGEWARD_FIXER_SLUG"):
         async with open_table(half):
             pass
+
+
+async def test_a_start_clears_away_what_a_crash_left(tmp_path: Path) -> None:
+    """Checkouts of processes that died, before any job runs."""
+    (tmp_path / "work" / "fix-0" / "src").mkdir(parents=True)
+    async with open_table(services(tmp_path)):
+        assert list((tmp_path / "work").iterdir()) == []
