@@ -8,7 +8,7 @@ import pickle
 import subprocess
 import sys
 import time
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import MISSING, FrozenInstanceError, fields, is_dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -28,6 +28,7 @@ from loop_guards import (
     MergeFacts,
     NextDecision,
     Severity,
+    Spent,
     StartDecision,
     TaskState,
     Verdict,
@@ -162,6 +163,49 @@ def test_which_tasks_are_live_and_hold_their_files() -> None:
     }
     holding = {state for state in TaskState if state.holds_lease}
     assert holding == live - {TaskState.WAITING, TaskState.ESCALATED}
+
+
+VALUES = [
+    value
+    for name in loop_guards.__all__
+    if isinstance(value := getattr(loop_guards, name), type) and is_dataclass(value)
+]
+
+
+@pytest.mark.parametrize("kind", VALUES, ids=lambda kind: kind.__name__)
+def test_facts_and_answers_are_frozen(kind: type[Any]) -> None:
+    """What was decided about can't be changed afterwards, nor be given more fields."""
+    assert kind.__dataclass_params__.frozen
+    assert not any("__dict__" in vars(each) for each in kind.__mro__)
+
+
+# Facts that stand for something when they are left out; every other says no, none or zero.
+ASSUMED: dict[str, object] = {
+    "AfterRoundFacts.newest_head": True,
+    "AfterRoundFacts.touched": True,
+    "FixFinding.severity_when_raised": Severity.SUGGESTION,
+    "HandoffFinding.in_merged_tree": True,
+    "MergeFacts.minimum_severity": Severity.WARNING,
+    "MergeFacts.targets": ("builtin",),
+    "ResumeFacts.is_current": True,
+    "RoundRecord.coverage_full": True,
+    "TaskFacts.anything_blocks": True,
+    "TaskFacts.paths_free": True,
+}
+
+
+def test_a_fact_that_is_left_out_says_nothing() -> None:
+    """A new fact is off until somebody finds it out, unless it is listed here."""
+    defaults = {
+        f"{kind.__name__}.{item.name}": item.default
+        for kind in VALUES
+        if kind is not Limits and not issubclass(kind, Decision)
+        for item in fields(kind)
+        if item.default is not MISSING
+    }
+    assert {
+        name: value for name, value in defaults.items() if value and value != Spent()
+    } == ASSUMED
 
 
 BAD_LIMITS: list[tuple[str, Any]] = [

@@ -237,23 +237,28 @@ REFUSED_FIRST: list[tuple[str, Any, Any, Signs]] = [
     ),
 ]
 ORDERED = [
-    pytest.param(ask, facts, first, second, id=f"{name}: {first[0]} before {second[0]}")
+    pytest.param(ask, facts, signs, first, second, id=f"{name}: {first[0]} before {second[0]}")
     for name, ask, facts, signs in REFUSED_FIRST
     for first, second in combinations(signs, 2)
     if not set(first[1]) & set(second[1])
 ]
 
 
-@pytest.mark.parametrize(("ask", "facts", "first", "second"), ORDERED)
+@pytest.mark.parametrize(("ask", "facts", "signs", "first", "second"), ORDERED)
 def test_the_first_refusal_is_the_answer(
-    ask: Any, facts: Any, first: tuple[str, dict[str, Any]], second: tuple[str, dict[str, Any]]
+    ask: Any,
+    facts: Any,
+    signs: Signs,
+    first: tuple[str, dict[str, Any]],
+    second: tuple[str, dict[str, Any]],
 ) -> None:
-    """Who asks comes before what is asked for; the trace ends with the row that spoke."""
+    """Who asks comes before what is asked for; the trace lists all rows up to what spoke."""
     decision: Decision = ask(facts(**first[1], **second[1]))
     assert decision.reason == first[0]
-    *passed, last = decision.trace
-    assert (last.guard, last.reason) == (first[0], first[0])
-    assert all(asked.reason is None for asked in passed)
+    names = [name for name, _ in signs]
+    asked = [(each.guard, each.reason) for each in decision.trace]
+    passed = [(name, None) for name in names[: names.index(first[0])]]
+    assert asked == [*passed, (first[0], first[0])]
 
 
 @PATIENT

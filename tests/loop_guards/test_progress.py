@@ -228,6 +228,24 @@ NEXT: list[Any] = [
         after(set(), unavailable=True), NextOutcome.ESCALATE, ["unavailable"], id="no model"
     ),
     pytest.param(after(), NextOutcome.ROUND, ["look_again"], id="no round yet approves nothing"),
+    pytest.param(
+        after(set(), newest_head=False),
+        NextOutcome.ROUND,
+        ["look_again"],
+        id="what was pushed meanwhile is not approved unseen",
+    ),
+    pytest.param(
+        after({1}, newest_head=False),
+        NextOutcome.ROUND,
+        ["look_again"],
+        id="nor is it worked on",
+    ),
+    pytest.param(
+        after({1}, bounced=True, newest_head=False),
+        NextOutcome.ESCALATE,
+        ["bounce"],
+        id="a push hides no bounce",
+    ),
     pytest.param(after({1}, spent=EMPTY), NextOutcome.ESCALATE, ["budget"], id="budget"),
     pytest.param(
         after({1}, spent=EMPTY, lineage_resumes=1), NextOutcome.TURN, ["findings_block"], id="more"
