@@ -99,7 +99,9 @@ def _file(raw: bytes, start: int, end: int) -> FileChange:
     plain = raw.startswith(_FILE[0], start)
     head, read_hunks = (_HUNK, _read_hunks) if plain else (_COMBINED, _read_combined)
     found = head.search(raw, start, end)
-    first, *headers = raw[start : found.start() if found else end].split(b"\n")
+    head_end = found.start() if found else end
+    # A file name's own CR is written as an escape: this one came on the way.
+    first, *headers = raw[start:head_end].replace(b"\r", b"").split(b"\n")
     current = _Open()
     for line in headers:
         key, _, value = line.partition(b" ")
@@ -247,7 +249,7 @@ def _mark_no_newline(current: _Open, raw: bytes, start: int, end: int) -> None:
 
 
 def _side(current: _Open, key: bytes, value: bytes) -> None:
-    name = _unquote(value.removesuffix(b"\t"))
+    name = _unquote(value.partition(b"\t")[0])
     if name == "/dev/null" or current.status in (FileStatus.RENAMED, FileStatus.COPIED):
         return
     if key == b"---":

@@ -27,6 +27,7 @@ class SkipReason(StrEnum):
     MINIFIED = "minified"
     SOURCE_MAP = "source_map"
     BINARY = "binary"
+    BINARY_SOURCE = "binary_source"
     GENERATED = "generated"
     SUBMODULE = "submodule"
     NO_CONTENT = "no_content_change"
@@ -51,6 +52,14 @@ LOCK_FILES = frozenset(
     }
 )  # fmt: skip
 """Names of lock files, lower case."""
+
+SOURCE_ENDINGS = (
+    ".bash", ".c", ".cc", ".cjs", ".cpp", ".cs", ".cts", ".go", ".h", ".hpp", ".java", ".js",
+    ".jsx", ".kt", ".kts", ".lua", ".mjs", ".mts", ".php", ".pl", ".ps1", ".py", ".rb", ".rs",
+    ".scala", ".sh", ".sql", ".swift", ".ts", ".tsx", ".yaml", ".yml",
+)  # fmt: skip
+"""Files that are run or built. One byte of zero in a comment makes git call such a file binary: it
+can't be read, and that is not the same as noise."""
 
 VENDORED_FOLDERS = frozenset(
     {
@@ -112,6 +121,13 @@ _COMMENT_STARTS = (
 )
 
 
+_STATES = {
+    SkipReason.WITHHELD: CoverageState.WITHHELD,
+    SkipReason.BINARY_SOURCE: CoverageState.FAILED,
+}
+"""What is said of a file that nobody can read, though it is no noise."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileFacts:
     """One file of the change with what vouches for it.
@@ -149,8 +165,7 @@ def filter_files(files: Iterable[FileFacts]) -> FilterResult:
         path = facts.change.path
         reason = skip_reason(facts)
         if reason is not None:
-            withheld = reason is SkipReason.WITHHELD
-            state = CoverageState.WITHHELD if withheld else CoverageState.SKIPPED
+            state = _STATES.get(reason, CoverageState.SKIPPED)
             entries.append(CoverageEntry(path, state, reason.value))
         elif _claims_generated(facts):
             notes[path] = Note.GENERATED_UNVERIFIED
@@ -171,20 +186,34 @@ def skip_reason(facts: FileFacts) -> SkipReason | None:
         return facts.skip_reason
     if change.submodule:
         return SkipReason.SUBMODULE
+    by_name = _by_names(change)
     if change.binary:
-        return SkipReason.BINARY
-    name = change.path.casefold().rpartition("/")[2]
-    by_name = _by_name(name)
+        return by_name or _binary(change)
     if by_name is not None or _is_migration(change):
         return by_name
-    if _is_vendored(change.path, facts.attributes):
+    if _is_vendored(change, facts.attributes):
         return SkipReason.VENDORED
     if "linguist-generated" in facts.attributes or _is_generated_by_base(facts):
         return SkipReason.GENERATED
     return SkipReason.NO_CONTENT if _says_nothing(change) else None
 
 
-def _by_name(name: str) -> SkipReason | None:
+def _by_names(change: FileChange) -> SkipReason | None:
+    """Noise by its name. What moves to such a name brings its code along, so it must have had one
+    before."""
+    before = change.old_path is None or _by_name(change.old_path) is not None
+    return _by_name(change.path) if before else None
+
+
+def _binary(change: FileChange) -> SkipReason:
+    there = change.status is not FileStatus.DELETED
+    is_source = there and change.path.casefold().endswith(SOURCE_ENDINGS)
+    vendored = _is_vendored(change, frozenset())
+    return SkipReason.BINARY_SOURCE if is_source and not vendored else SkipReason.BINARY
+
+
+def _by_name(path: str) -> SkipReason | None:
+    name = path.casefold().rpartition("/")[2]
     if name in LOCK_FILES:
         return SkipReason.LOCK_FILE
     if name.endswith(_MINIFIED):
@@ -196,9 +225,14 @@ def _is_migration(change: FileChange) -> bool:
     return any(_MIGRATION.search(path) for path in (change.path, change.old_path or ""))
 
 
-def _is_vendored(path: str, attributes: frozenset[str]) -> bool:
-    folders = path.casefold().split("/")[:-1]
-    return "linguist-vendored" in attributes or not VENDORED_FOLDERS.isdisjoint(folders)
+def _is_vendored(change: FileChange, attributes: frozenset[str]) -> bool:
+    if "linguist-vendored" in attributes:
+        return True
+    return all(map(_in_vendored_folder, {change.path, change.old_path or change.path}))
+
+
+def _in_vendored_folder(path: str) -> bool:
+    return not VENDORED_FOLDERS.isdisjoint(path.casefold().split("/")[:-1])
 
 
 def _is_generated_by_base(facts: FileFacts) -> bool:

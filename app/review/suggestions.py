@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from app.domain.diff import FileChange
@@ -9,6 +10,7 @@ from app.domain.findings import Location
 from app.review.anchors import Anchor, is_exact, suggestion_block
 
 _NEIGHBOURS = 50
+_NUMBERED = re.compile(r" *\d+\t")
 
 
 def suggestion_at(
@@ -17,8 +19,9 @@ def suggestion_at(
     """The block for a comment at `place`, "" when applying it would not do what was meant.
 
     There is none where the anchor is not the finding's exact range, where the replacement repeats
-    the lines around that range (they would be there twice), or where its indentation is in doubt.
-    Code that lost all its indentation gets that of the first line it replaces that is not blank.
+    the lines around that range (they would be there twice), changes nothing, is a patch or numbered
+    as in what models read instead of plain code, or where its indentation is in doubt. Code that
+    lost all its indentation gets that of the first line it replaces that is not blank.
     """
     if suggestion is None or not is_exact(place, location):
         return ""
@@ -29,7 +32,7 @@ def suggestion_at(
     replaced = [texts.get(number, "") for number in range(first, place.line + 1)]
     before = [texts.get(first - n) for n in range(1, most + 1)]
     after = [texts.get(place.line + n) for n in range(1, most + 1)]
-    if _repeats(code, before, after):
+    if code == replaced or _repeats(code, before, after) or _is_marked(code, replaced):
         return ""
     fitted = _indented(code, replaced)
     if fitted is None:
@@ -52,6 +55,15 @@ def _repeats(
         _same(code[-n:], after[:n]) or _same(code[:n], before[:n][::-1])
         for n in range(1, len(before) + 1)
     )
+
+
+def _is_marked(code: Sequence[str], replaced: Sequence[str]) -> bool:
+    """Whether the lines bear signs or numbers that the replaced ones do not."""
+    signs = {line[:1] for line in code if line}
+    patch = {"+", "-"} <= signs <= {"+", "-", " "}
+    numbered = all(_NUMBERED.match(line) for line in code) and code != []
+    alike = any(line[:1] in ("+", "-") or _NUMBERED.match(line) for line in replaced)
+    return (patch or numbered) and not alike
 
 
 def _same(code: Sequence[str], there: Sequence[str | None]) -> bool:

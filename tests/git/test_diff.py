@@ -367,3 +367,11 @@ async def test_no_setting_of_the_machine_shapes_a_diff(tmp_path: Path, setting: 
             git("config", key, value, cwd=repo.path)
     assert await repo.repository.raw_diff(old, new) == expected
     assert expected.count(b"rename from") == 2
+
+
+def test_a_diff_that_got_carriage_returns_on_its_way_names_its_files() -> None:
+    """Git writes a name's own CR as an escape; what stands in a hunk belongs to the text."""
+    raw = b"diff --git a/x y b/x y\r\nindex 1..2 100755\r\n--- a/x y\t\r\n+++ b/x y\t\r\n"
+    (file,) = parse_diff(raw + b"@@ -1 +1 @@\r\n-a\r\n+b\r\n").files
+    assert (file.path, file.new_mode, file.old_path) == ("x y", "100755", None)
+    assert [line.content for line in file.hunks[0].lines] == [b"a\r", b"b\r"]

@@ -161,7 +161,7 @@ def test_only_the_base_side_vouches(facts: FileFacts, reason: SkipReason | None)
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [
-        pytest.param(FileFacts(change(binary=True)), SkipReason.BINARY, id="binary"),
+        pytest.param(FileFacts(change("img/a.png", binary=True)), SkipReason.BINARY, id="binary"),
         pytest.param(FileFacts(change(mode="160000")), SkipReason.SUBMODULE, id="submodule"),
         pytest.param(FileFacts(change(mode="120000")), None, id="link"),
         pytest.param(
@@ -328,3 +328,46 @@ def test_attributes_are_those_that_git_says(
     }
     read = {folder: parse_attributes(text) for folder, text in texts.items()}
     assert {path: "linguist-generated" in attributes_of(path, read) for path in PATHS} == says
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        pytest.param("src/a.py", "vendor/a.py", None, id="into-a-vendored-folder"),
+        pytest.param("src/a.js", "dist/a.min.js", None, id="to-a-minified-name"),
+        pytest.param("vendor/a.py", "src/a.py", None, id="out-of-a-vendored-folder"),
+        pytest.param("vendor/a.py", "vendor/b/a.py", SkipReason.VENDORED, id="within-it"),
+        pytest.param("a/yarn.lock", "b/yarn.lock", SkipReason.LOCK_FILE, id="a-lock-file"),
+    ],
+)
+@pytest.mark.parametrize("status", [FileStatus.RENAMED, FileStatus.COPIED])
+def test_code_that_moves_to_where_noise_is_comes_with_it(
+    old: str, new: str, reason: SkipReason | None, status: FileStatus
+) -> None:
+    """A change can't hide its own code by giving it another name on the way."""
+    head = b"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-x\n+new\n"
+    (file,) = parse_diff(head).files
+    moved = FileChange(new, old, status, 1, 1, file.hunks, False, "100644", "100644")
+    assert skip_reason(FileFacts(moved)) is reason
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "reason"),
+    [
+        pytest.param("src/a.py", FileStatus.MODIFIED, SkipReason.BINARY_SOURCE, id="source"),
+        pytest.param("src/A.JS", FileStatus.ADDED, SkipReason.BINARY_SOURCE, id="any-case"),
+        pytest.param("src/a.py", FileStatus.DELETED, SkipReason.BINARY, id="gone"),
+        pytest.param("vendor/a.py", FileStatus.MODIFIED, SkipReason.BINARY, id="vendored"),
+        pytest.param("img/a.png", FileStatus.MODIFIED, SkipReason.BINARY, id="picture"),
+        pytest.param("bun.lockb", FileStatus.MODIFIED, SkipReason.LOCK_FILE, id="lock-file"),
+    ],
+)
+def test_source_that_git_calls_binary_is_not_noise(
+    path: str, status: FileStatus, reason: SkipReason
+) -> None:
+    """A zero byte in a comment hides a program from every reader: nobody has read it, so nothing
+    is approved."""
+    facts = FileFacts(change(path, status, binary=True))
+    assert skip_reason(facts) is reason
+    hidden = reason is SkipReason.BINARY_SOURCE
+    assert filter_files([facts]).coverage.is_full is (not hidden)

@@ -62,6 +62,9 @@ def test_one_click_changes_what_was_meant(
         pytest.param(2, 2, "    a = 10\n\n    b = 2\n", id="repeats-what-follows"),
         pytest.param(4, 4, "    a = 1\n\n    b = 3", id="repeats-what-stands-before"),
         pytest.param(4, 4, "if a:\n    b = 3", id="indentation-in-doubt"),
+        pytest.param(4, 4, "    b = 2\n", id="changes-nothing"),
+        pytest.param(4, 4, "-    b = 2\n+    b = 3\n", id="a-patch"),
+        pytest.param(4, 4, "     4\t    b = 3\n", id="numbers-of-lines"),
     ],
 )
 def test_no_block_rather_than_a_wrong_one(first: int, last: int, code: str) -> None:
