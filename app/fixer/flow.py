@@ -39,7 +39,7 @@ from app.git.process import Remote
 from app.git.worktrees import Identity, push, remote_sha
 from app.jobs.context import JobContext
 from app.jobs.places import repo_of
-from loop_guards import StartDecision, StartReason, may_start_round
+from loop_guards import StartDecision, StartReason, may_start_turn
 
 WORKABLE = (FixTaskState.QUEUED, FixTaskState.FIXING)
 _PAUSES = (StartReason.STOPPED, StartReason.KILL_SWITCH)
@@ -104,7 +104,7 @@ async def _begun(
     again = job.has("turn")
     if not (again or await _has_place(job, facts, place)):
         return None
-    decision = may_start_round(facts.round_facts, place.policy.limits.for_guards())
+    decision = may_start_turn(facts.round_facts, place.policy.limits.for_guards())
     if not decision.allowed:
         await _refused(job, facts, place.policy, decision)
         return None

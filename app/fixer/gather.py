@@ -36,6 +36,7 @@ async def gather(job: JobContext) -> TurnFacts:
         fix = await _fix_pull_request(session, task)
         last = await latest_run(session, fix.id) if fix else None
         begun = int(job.recorded("turn")["number"]) if job.has("turn") else None
+        turn = begun or task.turns + 1
         return TurnFacts(
             repo=as_repo_ref(row),
             task_id=task.id,
@@ -46,12 +47,12 @@ async def gather(job: JobContext) -> TurnFacts:
             source_id=source.id,
             paths=tuple(task.paths),
             state=task.state,
-            turn=begun or task.turns + 1,
+            turn=turn,
             turns_begun=task.turns,
             findings=await _findings(session, task, fix, frozenset(last.blocking if last else ())),
             remarks=last.summary if last else "",
             fix_number=fix.number if fix else None,
-            round_facts=await _round_facts(session, task),
+            round_facts=await _round_facts(session, task, turns_before=turn - 1),
         )
 
 
@@ -60,11 +61,12 @@ async def _fix_pull_request(session: AsyncSession, task: FixTask) -> PullRequest
     return await session.get(PullRequestRow, number) if number is not None else None
 
 
-async def _round_facts(session: AsyncSession, task: FixTask) -> RoundFacts:
+async def _round_facts(session: AsyncSession, task: FixTask, *, turns_before: int) -> RoundFacts:
     lineage = await session.get_one(Lineage, task.lineage_id)
     return RoundFacts(
         rounds_started=task.rounds_started,
         allowance=task.allowance,
+        turns_begun=turns_before,
         spent=spent_of(lineage),
         stopped=lineage.state is LineageState.STOPPED,
         escalated=task.state is FixTaskState.ESCALATED,
