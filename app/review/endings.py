@@ -20,8 +20,9 @@ from app.domain.runs import RunState, Trigger
 from app.domain.tasks import FixTaskState
 from app.jobs.context import JobContext
 from app.review.facts import ReviewFacts
+from app.review.following import follow
 from app.review.gather import task_view
-from app.review.record import as_of_now, follow, open_run
+from app.review.record import as_of_now, open_run
 from app.review.verdict import refused, unavailable
 from app.store.decisions import note_decision
 from app.store.findings import finding_rows

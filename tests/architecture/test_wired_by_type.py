@@ -30,7 +30,8 @@ from app.domain.markers import Marker, MarkerKind
 from app.domain.permits import ResumePermit, ReviewPermit, TurnPermit
 from app.fixer.agent import FixSession
 from app.fixer.record import begin_turn
-from app.review.record import follow, open_run
+from app.review.following import follow
+from app.review.record import open_run
 from app.store.fixtasks import create_task, resume_task
 from loop_guards import (
     FixedFacts,
@@ -56,7 +57,8 @@ from app.domain.permits import ResumePermit, ReviewPermit, TurnPermit
 from app.fixer.agent import FixSession
 from app.fixer.record import begin_turn
 from app.review.publish import Publishing
-from app.review.record import follow, open_run
+from app.review.following import follow
+from app.review.record import open_run
 from app.store.fixtasks import create_task, resume_task
 from loop_guards import (
     Decision, HandoffDecision, NextDecision, OrderDecision, ReviewDecision, StartDecision, TaskPlan,
