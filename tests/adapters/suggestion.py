@@ -35,8 +35,12 @@ async def check(case: Case, _: Path) -> None:
     info, text = _read(block)
     assert info == case.expect.get("rendered_block_info", "suggestion")
     assert text == case.expect.get("rendered_block_text", text)
-    after = "\n".join([*lines[: first - 1], text.removesuffix("\n"), *lines[last:]]) + "\n"
+    after = "".join(f"{line}\n" for line in (*lines[: first - 1], *_lines(text), *lines[last:]))
     assert after == case.expect.get("file_after_applying", after)
+
+
+def _lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _read(block: str) -> tuple[str, str]:
