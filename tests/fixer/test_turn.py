@@ -320,6 +320,20 @@ async def test_a_turn_has_the_sessions_of_one_agent(
     assert len(stage.agent.tasks) == (await stage.lineage()).sessions == sessions
 
 
+async def test_the_cut_of_model_runs_ends_the_turns(make_stage: MakeStage) -> None:
+    """The sessions of a lineage are counted against `limits.max_model_runs`: no turn begins once
+    they are used, and a person is asked."""
+    stage = await make_stage("limits: {max_model_runs: 1}\n")
+    await handed_off(stage)
+    await stage.run()
+    task = await stage.task()
+    assert (task.state, task.turns) == (FixTaskState.REVIEWING, 1)
+    await stage.reviewed(task.id, fixed=False)
+    task = await stage.task()
+    assert (task.state, task.state_reason, task.turns) == (FixTaskState.ESCALATED, "budget", 1)
+    assert len(stage.agent.tasks) == 1
+
+
 async def test_a_death_in_a_session_uses_it_up(stage: Stage) -> None:
     """Workers that die again and again while the agent works cost no more than one turn may."""
     await handed_off(stage)

@@ -460,6 +460,10 @@ class Story:
         lineage = await self._lineage()
         return lineage.model_calls, lineage.input_tokens
 
+    async def sessions(self) -> int:
+        """Agent sessions booked on the lineage."""
+        return (await self._lineage()).sessions
+
     async def _lineage(self) -> Lineage:
         own = (await self.row()).lineage_id
         rows: list[Lineage] = await self.rows(Lineage)

@@ -59,6 +59,7 @@ async def test_a_first_review_is_told_once_and_stored(story: Story) -> None:
     assert (run.state, run.verdict) == (RunState.DONE, Verdict.SIGNIFICANT_CONCERNS)
     assert (run.round_number, run.model_calls, run.blocking) == (1, 2, [row.id])
     assert await story.spent() == (2, 200)
+    assert await story.sessions() == 2
     [reviewer] = await story.reviewer_runs()
     assert (reviewer.agent, reviewer.state, reviewer.findings_count, reviewer.model_calls) == (
         *(AgentName.GENERAL, ReviewerState.OK),
