@@ -1,9 +1,9 @@
 """Asks an agent until its answer can be read, within bounds: the same rules for every agent.
 
 An unreadable answer is asked for once more with what was wrong; one that was cut off, once more
-with twice the room; and never more often than one agent may be asked for one answer. Nothing is
-asked again with too little time left. What was good in the first answer is kept when the second is
-worse.
+with twice the room; one in another language once more, and then it stands; and never more often
+than one agent may be asked for one answer. Nothing is asked again with too little time left. What
+was good in the first answer is kept when the second is worse.
 """
 
 from __future__ import annotations
@@ -62,6 +62,9 @@ class Parsed(Protocol):
     @property
     def problems(self) -> tuple[str, ...]: ...
 
+    @property
+    def other_language(self) -> bool: ...
+
 
 P = TypeVar("P", bound=Parsed)
 Parser: TypeAlias = Callable[[str, FinishReason], P]
@@ -115,10 +118,9 @@ class _Session(Generic[P]):
     failure: AgentFailure | None = None
 
     @property
-    def rank(self) -> int:
-        return (ParseOutcome.FAILED, ParseOutcome.PARTIAL, ParseOutcome.OK).index(
-            self.parsed.outcome
-        )
+    def rank(self) -> tuple[int, bool]:
+        order = (ParseOutcome.FAILED, ParseOutcome.PARTIAL, ParseOutcome.OK)
+        return order.index(self.parsed.outcome), not self.parsed.other_language
 
 
 async def ask(
@@ -157,7 +159,7 @@ async def ask(
         best.text,
         tap.usage,
         sessions,
-        best.reason,
+        "" if best.reason == _LANGUAGE else best.reason,
         best.failure,
         tap.model,
         seconds,
@@ -182,30 +184,34 @@ async def _one_session(
     parsed = parse(result.text, result.finish)
     if result.error is not None:
         return _Session(parsed, result.text, result.error.kind.value, result.error)
-    return _Session(parsed, result.text, _reason(parsed.outcome, result.finish))
+    return _Session(parsed, result.text, _reason(parsed, result.finish))
 
 
-def _reason(outcome: ParseOutcome, finish: FinishReason) -> str:
-    if outcome is ParseOutcome.OK:
-        return ""
+_LANGUAGE = "language"
+_REMEDIED = frozenset({"length", "malformed", "incomplete", _LANGUAGE})
+
+
+def _reason(parsed: Parsed, finish: FinishReason) -> str:
+    if parsed.outcome is ParseOutcome.OK:
+        return _LANGUAGE if parsed.other_language else ""
     if finish is FinishReason.LENGTH:
         return "length"
-    return "malformed" if outcome is ParseOutcome.FAILED else "incomplete"
+    return "malformed" if parsed.outcome is ParseOutcome.FAILED else "incomplete"
 
 
 def _following(
     task: AgentTask, session: _Session[P], tried: set[str], left_s: float, minimum_left_s: float
 ) -> AgentTask | None:
     """The task to run next, or None when the answer stands. Each remedy is tried once."""
-    if session.reason not in ("length", "malformed", "incomplete") or session.reason in tried:
-        return None
-    if left_s < minimum_left_s:
+    if session.reason not in _REMEDIED - tried or left_s < minimum_left_s:
         return None
     tried.add(session.reason)
     limits = replace(task.limits, timeout_s=left_s)
     if session.reason == "length":
         more = replace(limits, max_output_tokens=limits.max_output_tokens * MORE_ROOM)
         return replace(task, prompt=f"{task.prompt}\n{note('truncated')}\n", limits=more)
+    if session.reason == _LANGUAGE:
+        return replace(task, prompt=f"{task.prompt}\n{note('other_language')}\n", limits=limits)
     problem = untrusted("; ".join(session.parsed.problems)[:500])
     prompt = f"{task.prompt}\n{note('malformed', problem=problem)}\n"
     return replace(task, prompt=prompt, limits=limits)

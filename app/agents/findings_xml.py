@@ -1,7 +1,8 @@
 """Reads what agents answer: tolerant of form, strict in what it hands on. Never raises.
 
 An answer that cannot be read is FAILED, never "no findings"; one that was cut off is PARTIAL, never
-whole. Words a model may say about the verdict are not read at all.
+whole. Findings in JSON are findings, but that there are none is said in our form or not at all.
+Words a model may say about the verdict are not read at all.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from app.agents.finding_fields import (
     is_whole,
     read_findings,
 )
+from app.agents.language import is_other_language
 from app.agents.port import FinishReason
 from app.agents.scan import Element, Grammar, scan
+from app.agents.scan_json import scan_json
 from app.domain.findings import (
     CarriedClaim,
     CarriedState,
@@ -59,11 +62,15 @@ class ParseOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ParsedFindings:
-    """A reviewer's answer. `problems` are sentences for the log and for asking again."""
+    """A reviewer's answer. `problems` are sentences for the log and for asking again.
+
+    `other_language`: it can be read, but not by everybody who is meant to.
+    """
 
     outcome: ParseOutcome
     findings: tuple[ReportedFinding, ...] = ()
     problems: tuple[str, ...] = ()
+    other_language: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,7 @@ class ParsedReview:
     carried: tuple[CarriedClaim, ...] = ()
     dropped: tuple[DroppedFinding, ...] = ()
     problems: tuple[str, ...] = ()
+    other_language: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +95,7 @@ class ParsedFixReport:
     declined: tuple[tuple[str, str], ...] = ()
     summary: str = ""
     problems: tuple[str, ...] = ()
+    other_language: bool = False
 
 
 def parse_findings(
@@ -101,7 +110,7 @@ def parse_findings(
     A finding at a path that the change (`known_paths`) does not have is kept as a remark on the
     whole change, with the path it named in its evidence.
     """
-    root = scan(text, "findings", _FINDINGS_GRAMMAR)
+    root, finish = _answer(text, "findings", _FINDINGS_GRAMMAR, finish)
     if root is None:
         return ParsedFindings(ParseOutcome.FAILED, problems=("there is no <findings> element",))
     reading = Reading(frozenset(known_paths), finish is FinishReason.STOP, prompt_version)
@@ -112,7 +121,8 @@ def parse_findings(
         for number, found in enumerate(distinct(located), start=1)
     )
     outcome = _findings_outcome(root, bool(findings), finish, reading)
-    return ParsedFindings(outcome, findings, tuple(reading.problems))
+    foreign = any(is_other_language(f"{found.title}\n{found.body}") for found in findings)
+    return ParsedFindings(outcome, findings, tuple(reading.problems), foreign)
 
 
 def parse_review(
@@ -122,7 +132,7 @@ def parse_review(
     prompt_version: str = "",
 ) -> ParsedReview:
     """Read the coordinator's answer. Paths are brought into form, but unknown ones are kept."""
-    root = scan(text, "review", _REVIEW_GRAMMAR)
+    root, finish = _answer(text, "review", _REVIEW_GRAMMAR, finish)
     section = root.first("findings") if root is not None else None
     if root is None or (section is None and not root.children):
         return ParsedReview(ParseOutcome.FAILED, problems=("there is no <review> element",))
@@ -134,19 +144,22 @@ def parse_review(
     outcome = _findings_outcome(section, bool(judged), finish, reading)
     if root.cut and outcome is ParseOutcome.OK and not is_whole(root):
         outcome = ParseOutcome.PARTIAL
+    summary = clip(root.value("summary"))
+    said = [summary, *(f"{one.finding.title}\n{one.finding.body}" for one in judged)]
     return ParsedReview(
         outcome,
-        summary=clip(root.value("summary")),
+        summary=summary,
         judged=judged,
         carried=_carried(root, reading),
         dropped=_dropped(root, reading),
         problems=tuple(reading.problems),
+        other_language=any(map(is_other_language, said)),
     )
 
 
 def parse_fix_report(text: str, finish: FinishReason = FinishReason.STOP) -> ParsedFixReport:
     """Read the fixer's report. What it claims is checked by the next review, not here."""
-    root = scan(text, "fix_report", _FIX_GRAMMAR)
+    root, finish = _answer(text, "fix_report", _FIX_GRAMMAR, finish)
     if root is None or not root.children:
         return ParsedFixReport(ParseOutcome.FAILED, problems=("there is no <fix_report> element",))
     problems: list[str] = []
@@ -168,6 +181,34 @@ def parse_fix_report(text: str, finish: FinishReason = FinishReason.STOP) -> Par
         summary=clip(root.value("summary")),
         problems=tuple(problems),
     )
+
+
+def _answer(
+    text: str, root: str, grammar: Grammar, finish: FinishReason
+) -> tuple[Element | None, FinishReason]:
+    """The answer and how it ended: in our form if it holds anything there, else in JSON.
+
+    A text that begins with a brace is JSON, whatever elements its strings speak of. What was cut
+    inside JSON was cut, whatever the model said of its end. JSON that holds nothing is no answer.
+    """
+    element = scan(text, root, grammar)
+    if element is not None and element.children and not _BEGINS_WITH_JSON.match(text):
+        return element, finish
+    in_json = scan_json(text, root, grammar)
+    if in_json is None or not (in_json.cut or _holds_anything(in_json)):
+        return element, finish
+    return in_json, FinishReason.LENGTH if in_json.cut else finish
+
+
+_BEGINS_WITH_JSON = re.compile(
+    r"(?:\s++|<(?P<name>think|thinking)>[\s\S]*?</(?P=name)>|```\w*+)*+[{\[]", re.IGNORECASE
+)
+
+
+def _holds_anything(root: Element) -> bool:
+    if root.name != "review":
+        return bool(root.children)
+    return any(part.children for part in root.all("findings"))
 
 
 def _findings_outcome(

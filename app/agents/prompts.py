@@ -51,7 +51,7 @@ class PromptFile:
 
 @dataclass(frozen=True, slots=True)
 class SystemPrompt:
-    """A rendered system prompt. `version` names each file in it: `security@1+reviewer_shared@1`."""
+    """A rendered system prompt. `version` names each file in it: `security@1+reviewer_shared@2`."""
 
     text: str
     version: str

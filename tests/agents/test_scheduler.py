@@ -98,7 +98,7 @@ async def test_each_gets_its_own_outcome() -> None:
         ParseOutcome.OK,
         ["security-1"],
     )
-    assert security.findings[0].prompt_version == "security@1+reviewer_shared@1"
+    assert security.findings[0].prompt_version == "security@1+reviewer_shared@2"
     assert (general.status, general.reason, general.sessions) == (ParseOutcome.FAILED, "auth", 1)
     assert "bad key" in general.problems[-1]
     assert (quality.status, quality.findings, quality.usage) == (ParseOutcome.OK, (), ONE)
@@ -118,6 +118,30 @@ async def test_nonsense_then_sense() -> None:
     runtime = Scripted({AgentName.SECURITY: [result(""), result("<findings/>")]})
     (outcome,) = await run(runtime)
     assert (outcome.status, outcome.reason) == (ParseOutcome.OK, "")
+
+
+FOREIGN = FINDING.replace("<title>T</title>", "<title>这里缺少对返回值的检查</title>")
+
+
+@pytest.mark.parametrize(
+    ("second", "title"),
+    [
+        pytest.param(f"<findings>{FINDING}</findings>", "T", id="then-english"),
+        pytest.param(
+            f"<findings>{FOREIGN}</findings>", "这里缺少对返回值的检查", id="then-as-before"
+        ),
+        pytest.param("I can't.", "这里缺少对返回值的检查", id="then-nonsense"),
+    ],
+)
+async def test_another_language_is_sent_back_once(second: str, title: str) -> None:
+    """The finding is never lost: it stands in English, or as it came."""
+    runtime = Scripted(
+        {AgentName.SECURITY: [result(f"<findings>{FOREIGN}</findings>"), result(second)]}
+    )
+    (outcome,) = await run(runtime, limits=replace(LIMITS, sessions=2))
+    assert (outcome.status, outcome.reason, outcome.sessions) == (ParseOutcome.OK, "", 2)
+    assert [finding.title for finding in outcome.findings] == [title]
+    assert "not in English" in runtime.tasks[1].prompt
 
 
 async def test_a_cut_off_answer_gets_more_room_once() -> None:
