@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -44,6 +44,9 @@ class HunkLine(NamedTuple):
 _BLOCK = 1 << 12
 """Bytes of a hunk that are read to find one line of it."""
 
+_LONG_BLOCK = 1 << 16
+"""A block gets longer than this by a very long line, or by reading all lines at once."""
+
 
 class _Block(NamedTuple):
     """Whole lines of a hunk's body: where they begin and end, and their first numbers."""
@@ -54,7 +57,7 @@ class _Block(NamedTuple):
     new: int
 
 
-_Signed = tuple[bytes, int, int, bytes]
+_Signed = tuple[bytes, int, int, bytes | memoryview]
 """A line of a body: its sign, the next number of each side, and all of its bytes."""
 
 _old_of: Callable[[_Block], int] = attrgetter("old")
@@ -151,13 +154,27 @@ class Hunk(_HunkFields):
     def _walk(self, block: _Block) -> Iterator[_Signed]:
         """The lines of a part of the body; remarks are none."""
         old, new = block.old, block.new
-        for line in split_lines(self.body[block.start : block.end]):
-            sign = line[:1]
+        for line in self._raw_lines(block):
+            sign = bytes(line[:1])
             if sign == b"\\":
                 continue
             yield sign, old, new, line
             old += sign != b"+"
             new += sign != b"-"
+
+    def _raw_lines(self, block: _Block) -> Iterable[bytes | memoryview]:
+        if block.end - block.start <= _LONG_BLOCK:
+            return split_lines(self.body[block.start : block.end])
+        return self._views(block)
+
+    def _views(self, block: _Block) -> Iterator[memoryview]:
+        """The same where lines may be so long that no copy of one is to be had in vain."""
+        whole, start = memoryview(self.body), block.start
+        while start < block.end:
+            stop = self.body.find(b"\n", start, block.end)
+            stop = block.end if stop < 0 else stop
+            yield whole[start:stop]
+            start = stop + 1
 
     def _merged(self) -> Iterator[HunkLine]:
         old, new = self.old_start, self.new_start
@@ -175,13 +192,13 @@ class Hunk(_HunkFields):
             old += in_first
 
 
-def _line(sign: bytes, old: int, new: int, line: bytes) -> HunkLine:
+def _line(sign: bytes, old: int, new: int, line: bytes | memoryview) -> HunkLine:
     if sign == b"+":
-        return HunkLine(LineKind.ADDED, None, new, line[1:])
+        return HunkLine(LineKind.ADDED, None, new, bytes(line[1:]))
     if sign == b"-":
-        return HunkLine(LineKind.REMOVED, old, None, line[1:])
+        return HunkLine(LineKind.REMOVED, old, None, bytes(line[1:]))
     # A blank context line may have lost its leading blank on the way.
-    return HunkLine(LineKind.CONTEXT, old, new, line[1:] if sign == b" " else line)
+    return HunkLine(LineKind.CONTEXT, old, new, bytes(line[1:] if sign == b" " else line))
 
 
 def _holds(line: HunkLine, pieces: Sequence[bytes]) -> bool:

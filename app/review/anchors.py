@@ -52,7 +52,7 @@ def anchor(location: Location, diff: Diff, quote: str = "") -> Anchor | None:
     lines = _lines_of(location)
     if change is None or lines is None:
         return None
-    quotes = _quotes(quote)
+    quotes = _quotes(quote) if _size(change) <= _QUOTED_BYTES else ()
     if quotes and not _right_fits(change, lines, quotes):
         old = _left_quoted(change, lines, quotes)
         if old is not None:
@@ -132,6 +132,10 @@ def _quotes(text: str) -> tuple[bytes, ...]:
     return tuple(piece.encode("utf-8", "surrogatepass") for piece in telling[-_MOST_QUOTES:])
 
 
+def _size(change: FileChange) -> int:
+    return sum(len(hunk.body) for hunk in change.hunks)
+
+
 def _is_quoted(line: HunkLine, quotes: Sequence[bytes]) -> bool:
     return any(quote in line.content for quote in quotes)
 
@@ -157,7 +161,7 @@ def _left_quoted(change: FileChange, lines: tuple[int, int], quotes: Sequence[by
 
 def _where_quoted(change: FileChange, quotes: Sequence[bytes]) -> Anchor | None:
     """The only line of the file's diff that a quote names, on the new side if it is there."""
-    if not quotes or sum(len(hunk.body) for hunk in change.hunks) > _QUOTED_BYTES:
+    if not quotes:
         return None
     right: list[int] = []
     left: list[int] = []

@@ -29,6 +29,9 @@ from app.review.filter import (
 Spot = tuple[str | None, int | None]
 
 _ATTRIBUTES_BYTES = 1 << 20
+_TOP_BYTES = 16 * HEAD_BYTES
+"""What of a hunk is looked at for the top of its file: a line may be as long as the file."""
+
 _EXTENSION = re.compile(r"\.[^.]+\Z")
 _KIND = re.compile(r"[._-][^._-]+\.[^.]+\Z")
 _VOUCHING = 5
@@ -135,7 +138,8 @@ def first_lines(change: FileChange) -> bytes:
     """The top of the new file, if the diff shows it."""
     if not change.shows(1):
         return b""
-    lines = change.hunks[0].shown(1, HEAD_LINES)
+    first = change.hunks[0]
+    lines = first._replace(body=first.body[:_TOP_BYTES]).shown(1, HEAD_LINES)
     return b"\n".join(line.content for line in lines)[:HEAD_BYTES]
 
 
