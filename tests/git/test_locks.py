@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,36 @@ async def test_a_lock_file_may_be_removed_by_who_has_it(tmp_path: Path) -> None:
         lock.unlink()
     await asyncio.gather(*waiting)
     assert sorted(order) == ["a", "b"]
+
+
+def test_a_lock_whose_file_was_removed_is_no_lock(tmp_path: Path) -> None:
+    """Many threads take, remove and give back one lock file: never two of them have it."""
+    lock, inside, most, got = tmp_path / "lock", 0, 0, 0
+    before = sys.getswitchinterval()
+
+    def work() -> None:
+        nonlocal inside, most, got
+        for _ in range(400):
+            handle = take(lock)
+            if handle is not None:
+                inside, got = inside + 1, got + 1
+                most = max(most, inside)
+                time.sleep(0)
+                inside -= 1
+                lock.unlink()  # which frees it for those who look now
+                os.close(handle)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    try:
+        sys.setswitchinterval(1e-6)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert got
+    assert most == 1
 
 
 def test_a_hold_lasts_as_long_as_somebody_has_it(tmp_path: Path) -> None:
