@@ -139,7 +139,7 @@ def _what(path: Path, problem: ErrorDetails, value: JsonValue) -> str:
     given = _quotable(json.dumps(_at(value, path), ensure_ascii=False))
     match kind:
         case "extra_forbidden":
-            return _unknown_key(path)
+            return _unknown_key(path, _at(value, path))
         case "missing":
             return "this key is required."
         case "value_error":
@@ -162,11 +162,13 @@ def _allowed(expected: str) -> str:
     return expected.replace(" or ", ", ").replace("'", "")
 
 
-def _unknown_key(path: Path) -> str:
+def _unknown_key(path: Path, value: JsonValue) -> str:
     known = _known_keys(path[:-1])
     close = get_close_matches(str(path[-1]), known, n=1)
     hint = f" Did you mean {close[0]}?" if close else ""
-    return f"there is no such key.{hint} Known here: {', '.join(known)}."
+    inside = [_quotable(key) for key in value] if isinstance(value, dict) else []
+    ignored = f" Nothing in it is used: {', '.join(inside[:_MOST_PROBLEMS])}." if inside else ""
+    return f"there is no such key.{hint}{ignored} Known here: {', '.join(known)}."
 
 
 def _known_keys(path: Path) -> list[str]:

@@ -3,12 +3,14 @@ what is made of their answer."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.agents.port import ModelRef
 from app.agents.prompt_context import PromptContext
+from app.agents.prompts import available_agents
 from app.agents.workspace import Workspace
 from app.control.routing import Routing
 from app.domain.diff import Diff
@@ -21,11 +23,19 @@ from app.review.anchors import settle
 from app.review.budget import room_in, within
 from app.review.conduct import Brief, Conducted
 from app.review.context import changed_files, patch_names
-from app.review.direction_marks import direction_marks
+from app.review.found_by_code import found_by_code
 from app.review.judge import JudgeInput, Judgement, judge
-from app.review.plan import ReviewPlan
+from app.review.plan import ReviewPlan, plan_review
 from app.review.services import WriteRunFiles
-from app.review.source import Source, changed_since, code_at, line_count, texts_of, touched
+from app.review.source import (
+    Source,
+    changed_since,
+    code_at,
+    file_facts,
+    line_count,
+    texts_of,
+    touched,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,17 @@ def models_of(
     chosen = policy.models.of(agent)
     chain = routing.chain_for(agent, tier)
     return tuple(ModelRef(chain.provider, name) for name in ((chosen,) if chosen else chain.models))
+
+
+async def plan_of(source: Source, policy: Policy, routing: Routing) -> ReviewPlan:
+    """Who reads what of the change: filtered, rated, staffed, and cut to the models' windows."""
+    facts = await file_facts(source, policy)
+
+    def decide() -> ReviewPlan:
+        plan = plan_review(facts, policy, available_agents())
+        return within_windows(plan, policy, routing)
+
+    return await asyncio.to_thread(decide)
 
 
 def within_windows(plan: ReviewPlan, policy: Policy, routing: Routing) -> ReviewPlan:
@@ -100,7 +121,7 @@ async def judged(
 ) -> Judgement:
     """What is to be made of the agents' answer. Every place in it is first brought to lines that
     exist: a number beyond the file's end looks exact and points nowhere."""
-    held = (*conducted.review.judged, *direction_marks((*plan.files, *plan.left_out)))
+    held = (*conducted.review.judged, *await found_by_code(source, plan))
     said = (*conducted.reported, *(item.finding for item in held))
     texts = await texts_of(source.tree, (finding.location.path for finding in said))
     reported = tuple(settled(finding, source.diff, texts) for finding in conducted.reported)
