@@ -36,6 +36,7 @@ The first is obeyed by git 2.44 and later, the second by all.
 
 _CHUNK = 1 << 20
 _MAX_WORDS = 64 * 1024
+_MOST_SAID = 2_000
 _LAST_WORDS_S = 1.0
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -156,16 +157,7 @@ async def git(
     that no process can be given, or a folder that is not there; the message holds git's own words
     without the token. Nothing that git started outlives the call, also when it is cancelled.
     """
-    starting = asyncio.create_task(
-        _start(arguments, cwd, _environment(remote, environment or {}), stdin)
-    )
-    try:
-        process = await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        # It runs already, or is about to; asyncio itself would end git and leave its children.
-        with suppress(GitError):
-            await _end_wholly(await starting)
-        raise
+    process = await _started(arguments, cwd, _environment(remote, environment or {}), stdin)
     whole = False
     try:
         _limit_memory(process, memory)
@@ -180,8 +172,9 @@ async def git(
     if was_cut and enough is None:
         raise GitError(f"git {arguments[0]} printed over {MAX_OUTPUT:,} bytes.")
     if not was_cut and process.returncode not in accept:
-        words = err.decode("utf-8", "replace").strip()[-2000:] or "no message"
-        raise _failure(words)(f"git {arguments[0]} failed: {_safe(words, remote)}")
+        # Masked before it is cut: half a token is still one, and the mask would not know it.
+        words = _safe(err.decode("utf-8", "replace"), remote).strip()[-_MOST_SAID:]
+        raise _failure(words)(f"git {arguments[0]} failed: {words or 'no message'}")
     return out
 
 
@@ -189,6 +182,19 @@ def _failure(words: str) -> type[GitError]:
     if _NO_MEMORY.search(words):
         return GitTooLarge
     return GitDamaged if _DAMAGE.search(words) else GitError
+
+
+async def _started(
+    arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], stdin: bytes | None
+) -> asyncio.subprocess.Process:
+    starting = asyncio.create_task(_start(arguments, cwd, environment, stdin))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # It runs already, or is about to; asyncio itself would end git and leave its children.
+        with suppress(GitError):
+            await _end_wholly(await starting)
+        raise
 
 
 async def _start(

@@ -50,6 +50,16 @@ async def test_a_token_is_where_only_git_reads_it(fake_git: Path, tmp_path: Path
     assert "[redacted], or https://x-access-token:[redacted]@h/x" in str(failure.value)
 
 
+@pytest.mark.parametrize("length", range(1_960, 2_040, 7))
+async def test_no_half_of_a_token_is_left(fake_git: Path, tmp_path: Path, length: int) -> None:
+    """Words are masked before they are cut, wherever the cut falls."""
+    (tmp_path / "words").write_text(f"https://x-access-token:{TOKEN}@git.example/" + "x" * length)
+    fake_git.write_text("#!/bin/sh\ncat words >&2\nexit 1\n")
+    with pytest.raises(GitError) as failure:
+        await git(("fetch",), cwd=tmp_path, remote=REMOTE)
+    assert TOKEN[-8:] not in str(failure.value)
+
+
 NETWORK = (
     "http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
     "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH",
