@@ -48,8 +48,8 @@ from tests.git.repos import BareRepo
 
 FILES, LINES, FINDINGS = 300, 20_000, 300
 PARSING, ALL_OF_IT, LINEAR, MEMORY = 4.0, 1.5, 1.5, 4.0
-"""The bounds: times as fast as unidiff, twice; a line of a large diff by one of a small one; the peak
-of memory by the diff's size."""
+"""The bounds: times as fast as unidiff, twice; a line of a large diff by one of a small one; the
+peak of memory by the diff's size."""
 
 POLICY, AGENTS = Policy(), available_agents()
 

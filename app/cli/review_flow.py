@@ -14,7 +14,6 @@ from rich.console import Console
 
 from app.agents.port import Runtime
 from app.agents.prompt_context import PromptContext
-from app.agents.prompts import available_agents
 from app.cli.output import warn
 from app.cli.progress import Progress, opening
 from app.cli.review import ReviewRequest
@@ -23,12 +22,11 @@ from app.cli.review_source import Change, open_change
 from app.control.routing import Routing
 from app.domain.findings import Finding
 from app.errors import AgentError
-from app.review.brief import Assignment, judged, within_windows, write_brief
+from app.review.brief import Assignment, judged, plan_of, write_brief
 from app.review.conduct import Brief, Conducted, MemoryJournal, conduct
 from app.review.context import write_run_files
 from app.review.judge import Judgement, NewFinding
-from app.review.plan import ReviewPlan, plan_review
-from app.review.source import file_facts
+from app.review.plan import ReviewPlan
 from app.review.verdict import human_verdict
 from loop_guards import FindingStatus, Severity
 
@@ -41,9 +39,7 @@ async def review(request: ReviewRequest, runtime: Runtime, routing: Routing) -> 
     change = await open_change(request.path, request.base, request.head)
     for line in change.remarks:
         warn(line)
-    policy = change.policy.policy
-    plan = plan_review(await file_facts(change.source, policy), policy, available_agents())
-    plan = within_windows(plan, policy, routing)
+    plan = await plan_of(change.source, change.policy.policy, routing)
     fail_on = None if request.fail_on == "never" else Severity(request.fail_on)
     if not plan.files:
         return Report(change, plan, fail_on)

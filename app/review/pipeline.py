@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from app.agents.port import AgentEvent, EventSink, ModelCallFinished, ModelCallStarted
 from app.agents.prompt_context import PromptContext
-from app.agents.prompts import available_agents
 from app.domain.effects import (
     NEEDS_HUMAN,
     AddLabel,
@@ -28,7 +27,7 @@ from app.forges.port import Forge
 from app.jobs.context import JobContext
 from app.jobs.places import repo_of
 from app.review.admit import admit, reason_of, refuse_closed
-from app.review.brief import Assignment, judged, within_windows, write_brief
+from app.review.brief import Assignment, judged, plan_of, write_brief
 from app.review.conduct import Brief, Conducted, conduct
 from app.review.context import known_findings
 from app.review.endings import (
@@ -41,7 +40,7 @@ from app.review.endings import (
 )
 from app.review.facts import ReviewFacts
 from app.review.gather import Gathered, gather
-from app.review.plan import ReviewPlan, plan_review
+from app.review.plan import ReviewPlan
 from app.review.publish import external_id, starting_check, unreviewed_check
 from app.review.publishing import publish_round
 from app.review.record import (
@@ -63,7 +62,7 @@ from app.review.render import (
     unpublished_text,
 )
 from app.review.services import ReviewServices
-from app.review.source import Source, file_facts
+from app.review.source import Source
 
 SILENT_SKIPS = frozenset({"closed", "superseded", "already_reviewed"})
 """Skips that say nothing on the page: it already shows what matters."""
@@ -155,9 +154,7 @@ async def _review(
 ) -> None:
     """The part that costs money: plan, agents, judge, verdict; ends with the stored round."""
     facts, source = gathered.facts, gathered.source
-    policy = facts.policy.policy
-    plan = plan_review(await file_facts(source, policy), policy, available_agents())
-    plan = within_windows(plan, policy, services.routing)
+    plan = await plan_of(source, facts.policy.policy, services.routing)
     if not plan.files:
         title, why = "Nothing to review", "nothing_to_review"
         if plan.left_out:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -74,17 +75,19 @@ async def file_facts(source: Source, policy: Policy) -> tuple[FileFacts, ...]:
         {*before.values(), *chain.from_iterable(siblings.values())}, HEAD_BYTES
     )
     attributes = await _attribute_rules(source.base_tree, changes)
-    return tuple(
-        FileFacts(
-            change=change,
-            head=top,
+
+    def facts_of(at: int) -> FileFacts:
+        return FileFacts(
+            change=changes[at],
+            head=tops[at],
             base_head=heads.get(before[at]) if at in before else None,
-            attributes=attributes_of(change.path, attributes),
-            skip_reason=_by_policy(change, policy),
+            attributes=attributes_of(changes[at].path, attributes),
+            skip_reason=_by_policy(changes[at], policy),
             sibling_heads=tuple(heads[path] for path in siblings.get(at, ()) if path in heads),
         )
-        for at, (change, top) in enumerate(zip(changes, tops, strict=True))
-    )
+
+    # Every file is held against every rule: beside the event loop, other runs wait for nothing.
+    return await asyncio.to_thread(lambda: tuple(map(facts_of, range(len(changes)))))
 
 
 async def _attribute_rules(
