@@ -234,6 +234,10 @@ def _consistent(file: FileChange, result: Result) -> None:
         middle = news[len(news) // 2] if news else 1
         shown = [line for line in lines if line.new is not None and line.new == middle]
         result.check(list(hunk.shown(middle, middle)) == shown, "a line is not found", hunk)
+        gone = [line for line in lines if line.kind is LineKind.REMOVED]
+        for line in gone[:1] + gone[-1:]:
+            found = hunk.removed(line.old or 0, line.old or 0)
+            result.check(found == (line,), "a removed line is not found", hunk)
     said = (file.additions, file.deletions)
     result.check(said == (added, removed), "counts are not those of the lines", file.patch)
 

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from app.cli.output import Exit, one_line, path_name, plain, shown
 from app.cli.review_source import Change
-from app.domain.coverage import CoverageEntry, CoverageState
+from app.domain.coverage import MISSING, CoverageEntry, CoverageState
 from app.domain.findings import DroppedFinding, Finding, Location
 from app.domain.runs import Usage
 from app.review.conduct import Conducted
@@ -145,6 +145,8 @@ def _nothing(report: Report) -> str:
     if not change.source.diff.files:
         head, base = one_line(change.head_name), one_line(change.base_name)
         return f"Nothing to review: {head} changes nothing that is not in {base}."
+    if not report.plan.coverage.is_full:
+        return "Nothing was reviewed: no file of this change can be read by a reviewer."
     return "Nothing to review: nothing in this change is for a reviewer to read."
 
 
@@ -213,7 +215,7 @@ def _coverage(report: Report, console: Console) -> None:
                 _say(console, f"The {outcome.reviewer} reviewer: {one_line(outcome.reason)}.")
     for entry in coverage.of(CoverageState.SKIPPED):
         _say(console, f"Left out: {_entry(entry)}")
-    for state in (CoverageState.TOO_LARGE, CoverageState.FAILED):
+    for state in MISSING:
         for entry in coverage.of(state):
             _say(console, f"Not reviewed: {_entry(entry)}")
 

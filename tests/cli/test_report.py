@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from app.agents.findings_xml import ParsedReview, ParseOutcome
 from app.cli.output import Exit
-from app.cli.review_report import Report, Round
+from app.cli.review_report import Report, Round, print_text
 from app.cli.review_source import Change
+from app.domain.coverage import MISSING as STATES_MISSING
 from app.domain.coverage import Coverage, CoverageEntry, CoverageState
 from app.domain.diff import Diff
 from app.domain.findings import Finding, Location
@@ -129,3 +132,12 @@ def test_how_the_command_ends(made: Report, code: Exit, result: str) -> None:
     """Findings at the threshold come first; nothing that was not wholly read is called clean."""
     assert (made.exit_code, made.result) == (code, result)
     assert made.to_json()["exit_code"] == code
+
+
+@pytest.mark.parametrize("state", STATES_MISSING)
+def test_what_nobody_read_is_named(state: CoverageState) -> None:
+    """Whatever kept it from being read, and whether or not the rest was."""
+    for made in (report(state=state), report(state=state, read=False)):
+        out = StringIO()
+        print_text(made, Console(file=out, width=200))
+        assert f"Not reviewed: a.py ({state.value})" in out.getvalue()
