@@ -46,7 +46,7 @@ from loop_guards import (
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LIMITS = Limits()
-PATIENT = settings(deadline=None, max_examples=60)
+PATIENT = settings(deadline=None, max_examples=min(60, settings().max_examples))
 """For properties: a busy machine is no failure, and the explorer is where breadth belongs."""
 
 

@@ -143,46 +143,6 @@ def test_the_key_names_merge_smallest_own_path_and_batch() -> None:
     )
 
 
-C, W = Severity.CRITICAL, Severity.WARNING
-TARGETS = [
-    pytest.param([finding(1)], "red", id="the policy's first"),
-    pytest.param([finding(1, target="purple")], "purple", id="what the policy picks"),
-    pytest.param([finding(1, target="gone")], "red", id="a pick that the policy lost"),
-    pytest.param(
-        [finding(1), finding(2, order=order(target="purple"))], "purple", id="a human's choice"
-    ),
-    pytest.param([finding(1, order=order(target="gone"))], "red", id="a choice that is gone"),
-    pytest.param(
-        [finding(1, severity=C, target="red"), finding(2, order=order(target="purple"))],
-        "purple",
-        id="a human's choice before severity",
-    ),
-    pytest.param(
-        [finding(1, target="red"), finding(2, severity=C, target="purple")],
-        "purple",
-        id="severity before policy order",
-    ),
-    pytest.param(
-        [finding(1, order=order(target="purple")), finding(2, order=order(target="red"))],
-        "red",
-        id="policy order before id",
-    ),
-]
-
-
-@pytest.mark.parametrize(("findings", "target"), TARGETS)
-def test_a_task_has_one_target(findings: list[HandoffFinding], target: str) -> None:
-    """A human's choice, then severity, then the policy's order, then the smallest id."""
-    (task,) = plan(*findings).tasks
-    assert task.target == target
-
-
-def test_without_targets_the_builtin_fixer_is_asked() -> None:
-    """A policy that names no target still gets a task that somebody can do."""
-    (task,) = plan(finding(1), targets=()).tasks
-    assert task.target == "builtin"
-
-
 def test_a_merge_makes_at_most_ten_automatic_tasks_of_the_worst() -> None:
     """The cap keeps the worst and oldest; the others say that the budget is why."""
     many = [finding(number, f"{number:02}.py") for number in range(11)]
