@@ -66,10 +66,11 @@ def answer_stop(facts: StopFacts) -> StopDecision:
 
 class ResumeOutcome(StrEnum):
     """RESUMED: the named escalation is over and the task has rounds again. LIFTED: only the stop of
-    the lineage is."""
+    the lineage is. ASKED: neither was there, but what the kill switch deferred is asked again."""
 
     RESUMED = "resumed"
     LIFTED = "lifted"
+    ASKED = "asked"
     REFUSED = "refused"
 
 
@@ -81,6 +82,7 @@ class ResumeReason(StrEnum):
     KILL_SWITCH = "kill_switch"
     TASK_ESCALATED = "task_escalated"
     STOPPED = "stopped"
+    DEFERRED = "deferred"
     ALREADY_RESUMED = "already_resumed"
     NOT_STOPPED = "not_stopped"
 
@@ -88,7 +90,8 @@ class ResumeReason(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ResumeFacts:
     """A resume. `task` is the state of the task whose escalation it names, None if it names none;
-    `is_current`: that escalation has not been resumed before."""
+    `is_current`: that escalation has not been resumed before. `anything_deferred`: a finding of the
+    lineage was deferred, or an order for it waits."""
 
     by_human: bool
     can_write: bool
@@ -96,6 +99,7 @@ class ResumeFacts:
     kill_switch: bool = False
     task: TaskState | None = None
     is_current: bool = True
+    anything_deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +138,8 @@ def answer_resume(facts: ResumeFacts, limits: Limits) -> ResumeDecision:
             (facts.kill_switch, refused, ResumeReason.KILL_SWITCH),
             (current, ResumeOutcome.RESUMED, ResumeReason.TASK_ESCALATED),
             (facts.stopped, ResumeOutcome.LIFTED, ResumeReason.STOPPED),
+            # A kill switch that is off again leaves no stop behind, and orders that waited for it.
+            (facts.anything_deferred, ResumeOutcome.ASKED, ResumeReason.DEFERRED),
             (facts.task is not None, refused, ResumeReason.ALREADY_RESUMED),
             (True, refused, ResumeReason.NOT_STOPPED),
         )
@@ -152,6 +158,7 @@ def answer_resume(facts: ResumeFacts, limits: Limits) -> ResumeDecision:
             kill_switch=facts.kill_switch,
             task=facts.task,
             is_current=facts.is_current,
+            anything_deferred=facts.anything_deferred,
             resume_rounds=limits.resume_rounds,
         ),
         seal=sealed(),

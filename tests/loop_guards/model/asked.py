@@ -19,9 +19,20 @@ GIVEN: Counter[tuple[str, str]] = Counter()
 """How many different facts got each (decision, reason)."""
 
 
+_MEMORIES: list[dict[Hashable, Any]] = []
+
+
+def forget() -> None:
+    """Start again with no memory and no reason given."""
+    GIVEN.clear()
+    for memory in _MEMORIES:
+        memory.clear()
+
+
 def remembered(question: Callable[P, D]) -> Callable[P, D]:
     """The guard with a memory; all its arguments must be hashable."""
     memory: dict[Hashable, Any] = {}
+    _MEMORIES.append(memory)
 
     def ask(*args: P.args, **kwargs: P.kwargs) -> D:
         key: Hashable = (args, tuple(kwargs.items())) if kwargs else args

@@ -18,6 +18,7 @@ INVARIANTS = {
     "halted_stays_halted": "Nothing machine-caused after a stop or an escalation, until a resume.",
     "blocking_stays": "A blocking finding is fixed on evidence, dismissed or unqueued by a human.",
     "only_task_blocks": "Only the task's findings and new criticals of its own diff block.",
+    "approves_what_it_saw": "A round approves no head that it did not look at.",
     "resume_forgets": "A resumed task is not stalled by what it did before.",
     "machines_command_nothing": "A bot can't queue, unqueue, stop, resume or dismiss.",
     "no_deadlock": "A fixer that fixes and a reviewer that raises no new critical end in approval.",

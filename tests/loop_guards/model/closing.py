@@ -54,9 +54,15 @@ BEFORE, AFTER = CLOSED_AT - timedelta(hours=1), CLOSED_AT + timedelta(hours=1)
 
 def closing_acts(state: State, setting: Setting) -> Iterator[Step]:
     """What can happen to source pull requests and to the deliveries that tell of it."""
-    for place, pull in enumerate(state.pulls):
-        yield from _forge_acts(state, setting, place, pull)
-        yield from _deliveries(state, setting, place, pull)
+    for place in range(len(state.pulls)):
+        yield from pull_acts(state, setting, place)
+
+
+def pull_acts(state: State, setting: Setting, place: int) -> Iterator[Step]:
+    """What can happen to one of them."""
+    pull = state.pulls[place]
+    yield from _forge_acts(state, setting, place, pull)
+    yield from _deliveries(state, setting, place, pull)
 
 
 def _forge_acts(state: State, setting: Setting, place: int, pull: Pull) -> Iterator[Step]:
@@ -118,10 +124,11 @@ def handed_off(
     require(not plan.tasks or state.pulls[place].status == MERGED, "merge_first", str(plan.tasks))
     state = _answers(state, plan)
     cost = NOTHING
-    made: list[str] = []
+    made: set[int | None] = set()
     for task in plan.tasks:
-        require(not set(made) & set(task.paths), "one_task_per_file", str(plan.tasks))
-        made.extend(task.paths)
+        own = {setting.kinds[number].path for number in task.finding_ids}
+        require(not made & own, "one_task_per_file", f"two tasks of {batch} in one file")
+        made |= own
         state, new = _created(state, setting, place, task, batch)
         cost = cost.plus(TASK) if new else cost
     state = _resumed(state, setting, plan)
@@ -209,6 +216,7 @@ def _merge_facts(state: State, setting: Setting, place: int) -> MergeFacts:
         merged=pull.status == MERGED,
         stopped=pull.stopped,
         kill_switch=state.kill_switch,
+        minimum_severity=setting.minimum_severity,
         targets=setting.targets,
         tasks_of_merge=pull.autos,
         budget_spent=setting.budgeted

@@ -154,6 +154,7 @@ class Setting:
     bots: frozenset[int] = frozenset()
     mode: HandoffMode = HandoffMode.AUTO
     base: str = "main"
+    minimum_severity: Severity = Severity.WARNING
     targets: tuple[str, ...] = ("red", "purple")
     allowed: tuple[tuple[str, int], ...] = ()
     never: frozenset[str] = frozenset()

@@ -66,8 +66,9 @@ def _check_findings(state: State, setting: Setting) -> None:
         pull = state.pulls[setting.kinds[number].pull]
         require(finding.tasks == 0 or pull.status == MERGED, "merge_first", f"finding {number}")
         if finding.order == PENDING and pull.planned:
-            waits = pull.stopped or state.kill_switch
-            require(waits, "order_ends_once", f"the order for finding {number} waits for nothing")
+            # The answer to it said so: it waits for a resume.
+            lost = f"the order for finding {number} waits for nothing"
+            require(finding.deferred, "order_ends_once", lost)
 
 
 def bound_of(setting: Setting) -> Bound:

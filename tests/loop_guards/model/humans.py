@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from loop_guards import (
+    ActorFacts,
+    DismissalDecision,
     DismissalFacts,
     FindingStatus,
+    OrderDecision,
     OrderFacts,
     OrderOutcome,
     ResumeFacts,
+    Severity,
     StopFacts,
     TaskEvent,
     TaskState,
+    UnqueueDecision,
     UnqueueFacts,
     UnqueueOutcome,
 )
@@ -62,18 +68,24 @@ HUMAN_ACTS = (
 def human_acts(state: State, setting: Setting) -> Iterator[Step]:
     """Everything a person, or a foreign machine in their place, can do at any time."""
     for number in range(len(state.findings)):
-        yield from _finding_acts(state, setting, number)
+        yield from finding_acts(state, setting, number)
     for place in range(len(state.pulls)):
-        yield from _lineage_acts(state, setting, place)
+        yield from lineage_acts(state, setting, place)
     for place, task in enumerate(state.tasks):
-        yield from _task_acts(state, setting, place, task)
+        yield from task_acts(state, setting, place, task)
+    yield from world_acts(state, setting)
+
+
+def world_acts(state: State, setting: Setting) -> Iterator[Step]:
+    """The operator's switch, and what machines and strangers try."""
     if setting.may(state, "kill_switch"):
         used = setting.used(state, "kill_switch")
         yield "kill_switch", None, used._replace(kill_switch=not state.kill_switch), NOTHING
     yield from _machines_try(state, setting)
 
 
-def _finding_acts(state: State, setting: Setting, number: int) -> Iterator[Step]:
+def finding_acts(state: State, setting: Setting, number: int) -> Iterator[Step]:
+    """What people can do to one finding."""
     if setting.may(state, "order"):
         yield "order", number, *ordered(setting.used(state, "order"), setting, number)
     if setting.may(state, "unqueue"):
@@ -91,17 +103,20 @@ def _finding_acts(state: State, setting: Setting, number: int) -> Iterator[Step]
         yield "base_loses", number, _status(used, number, FindingStatus.GONE), NOTHING
 
 
-def _lineage_acts(state: State, setting: Setting, place: int) -> Iterator[Step]:
+def lineage_acts(state: State, setting: Setting, place: int) -> Iterator[Step]:
+    """What people can do to one lineage."""
     if setting.may(state, "stop"):
         yield "stop", place, _stopped(setting.used(state, "stop"), setting, place), NOTHING
     if setting.may(state, "resume"):
         yield "resume", place, *resumed(setting.used(state, "resume"), setting, place)
 
 
-def _task_acts(state: State, setting: Setting, place: int, task: Task) -> Iterator[Step]:
+def task_acts(state: State, setting: Setting, place: int, task: Task) -> Iterator[Step]:
+    """What people and foreign machines can do to one task and its fix pull request."""
     if task.state is TaskState.ESCALATED and setting.may(state, "resume_task"):
         used = setting.used(state, "resume_task")
         yield "resume_task", place, *resumed(used, setting, task.pull, task=task)
+        yield "resume_again", place, _resumed_again(state, setting, task), NOTHING
     if task.has_pull == PULL_OPEN:
         yield from _ends_of_fix(state, setting, place, task)
     if task.has_pull == PULL_CLOSED:
@@ -161,6 +176,7 @@ def ordered(state: State, setting: Setting, number: int) -> tuple[State, Cost]:
         order=PENDING,
         newer=state.pulls[kind.pull].stale,
         orders=finding.orders + 1,
+        deferred=decision.outcome == OrderOutcome.PENDING,
     )
     findings = list(state.findings)
     findings[number] = finding
@@ -176,10 +192,10 @@ def ordered(state: State, setting: Setting, number: int) -> tuple[State, Cost]:
     return state, NOTHING
 
 
-def _order_facts(state: State, setting: Setting, number: int, *, human: bool = True) -> OrderFacts:
+def _order_facts(state: State, setting: Setting, number: int) -> OrderFacts:
     finding, pull = state.findings[number], state.pulls[setting.kinds[number].pull]
     return OrderFacts(
-        by_human=human,
+        by_human=True,
         can_write=True,
         pull_request=STATES[pull.status],
         status=finding.status,
@@ -306,6 +322,7 @@ def resumed(
             stopped=pull.stopped,
             kill_switch=state.kill_switch,
             task=None if task is None else task.state,
+            anything_deferred=bool(_deferred(state, setting, place)),
         ),
         setting.limits,
     )
@@ -320,37 +337,74 @@ def resumed(
         for number in range(len(state.tasks)):
             if number < len(state.tasks) and state.tasks[number].pull == place:
                 state = asked_again(state, setting, number)
-    deferred = sum(
-        1 << number
-        for number, item in enumerate(state.findings)
-        if setting.kinds[number].pull == place and (item.deferred or item.order == PENDING)
-    )
+    deferred = _deferred(state, setting, place)
     return handed_off(
         state, setting, place, deferred, f"resume:{setting.allows('resume')}:{state.left}"
     )
 
 
+def _deferred(state: State, setting: Setting, place: int) -> int:
+    """Findings of a lineage that were deferred, or whose order waits."""
+    return sum(
+        1 << number
+        for number, item in enumerate(state.findings)
+        if setting.kinds[number].pull == place and (item.deferred or item.order == PENDING)
+    )
+
+
+def _resumed_again(state: State, setting: Setting, task: Task) -> State:
+    """An escalation that was resumed before opens nothing a second time."""
+    facts = ResumeFacts(True, True, False, task=task.state, is_current=False)
+    decision = asked.answer_resume(facts, setting.limits)
+    require(not decision.rounds, "allowance", "one escalation was resumed twice")
+    return state
+
+
+_PERSON = ActorFacts(is_user=True)
+_MACHINES = (
+    ActorFacts(is_user=False),
+    ActorFacts(is_user=True, machine_account=True),
+    ActorFacts(is_user=True, through_app=True),
+    ActorFacts(is_user=True, posted_by_us=True),
+)
+"""Every disguise of a machine."""
+
+
 def _machines_try(state: State, setting: Setting) -> Iterator[Step]:
-    """Whatever a person may say, a bot says too: nothing comes of it."""
-    if "bots_command" in setting.never:
+    """Whatever a person with write access may say, a machine or a stranger says too: nothing comes
+    of it, and nobody waives their own critical behind a gate."""
+    if not setting.may(state, "bots_command"):
         return
-    for number in range(len(state.findings)):
-        answers = (
-            asked.answer_order(_order_facts(state, setting, number, human=False)),
-            asked.answer_unqueue(
-                UnqueueFacts(
-                    False, True, state.findings[number].order == PENDING, covered_by(state, number)
-                )
-            ),
-            asked.answer_dismissal(
-                DismissalFacts(
-                    False, True, state.findings[number].status, setting.kinds[number].severity
-                )
-            ),
-        )
-        require(not any(item.accepted for item in answers), "machines_command_nothing", str(number))
-    for pull in state.pulls:
-        stop = asked.answer_stop(StopFacts(False, True, pull.stopped))
-        resume = asked.answer_resume(ResumeFacts(False, True, pull.stopped), setting.limits)
-        require(not (stop.accepted or resume.accepted), "machines_command_nothing")
+    nobodies = [(asked.judge_actor(facts).is_human, True) for facts in _MACHINES]
+    nobodies.append((asked.judge_actor(_PERSON).is_human, False))
+    for human, can_write in dict.fromkeys(nobodies):
+        for number in range(len(state.findings)):
+            answers = _finding_answers(state, setting, number, human=human, can_write=can_write)
+            refused = not any(item.accepted for item in answers)
+            require(refused, "machines_command_nothing", f"finding {number}")
+        for pull in state.pulls:
+            stop = asked.answer_stop(StopFacts(human, can_write, pull.stopped))
+            resume = asked.answer_resume(
+                ResumeFacts(human, can_write, pull.stopped), setting.limits
+            )
+            refused = not (stop.accepted or resume.accepted)
+            require(refused, "machines_command_nothing", "a lineage")
+    own = DismissalFacts(True, True, FindingStatus.OPEN, Severity.CRITICAL, True, True)
+    require(not asked.answer_dismissal(own).accepted, "machines_command_nothing", "own critical")
     yield "bots_command", None, state, NOTHING
+
+
+def _finding_answers(
+    state: State, setting: Setting, number: int, *, human: bool, can_write: bool
+) -> tuple[OrderDecision | UnqueueDecision | DismissalDecision, ...]:
+    finding, kind = state.findings[number], setting.kinds[number]
+    pending = finding.order == PENDING
+    order = replace(_order_facts(state, setting, number), by_human=human, can_write=can_write)
+    covered = covered_by(state, number)
+    return (
+        asked.answer_order(order),
+        asked.answer_unqueue(UnqueueFacts(human, can_write, pending, covered)),
+        asked.answer_dismissal(
+            DismissalFacts(human, can_write, finding.status, kind.severity, order_pending=pending)
+        ),
+    )

@@ -32,7 +32,7 @@ def check_liveness(state: State, setting: Setting) -> None:
     for place, task in enumerate(state.tasks):
         if _can_converge(state, setting, task):
             end = converged(state, setting, place)
-            said = "gone" if end is None else end.state
+            said = "over or escalated" if end is None else end.state
             fair = end is not None and end.state in (TaskState.APPROVED, TaskState.OBSOLETE)
             require(fair, "no_deadlock", f"{task} ends as {said}")
 
@@ -67,12 +67,10 @@ def _looks_fixed(state: State, setting: Setting, task: Task) -> bool:
 
 
 def converged(state: State, setting: Setting, place: int) -> Task | None:
-    """The task of this place after fair turns and rounds; None if it is over."""
-    watched = state.tasks[place].findings
+    """The task of this place after fair turns and rounds; None if it is over or escalated."""
+    watched = state.tasks[place].paths
     for _ in range(_STEPS):
-        place = next(
-            (n for n, t in enumerate(state.tasks) if t.findings & watched and t.state.is_live), -1
-        )
+        place = _holder(state, watched)
         if place < 0:
             return None
         after = _fair_step(state, setting, place)
@@ -80,6 +78,14 @@ def converged(state: State, setting: Setting, place: int) -> Task | None:
             break
         state = after
     return state.tasks[place]
+
+
+def _holder(state: State, paths: int) -> int:
+    """The task that holds these paths, -1 if none does."""
+    for place, task in enumerate(state.tasks):
+        if task.state.holds_lease and task.paths == paths:
+            return place
+    return -1
 
 
 def fair_look(setting: Setting, task: Task) -> Look:

@@ -7,7 +7,7 @@ finds what it likes each round, and one thread is argued about by a person and a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from loop_guards import (
@@ -204,6 +204,7 @@ _HUMAN_RESETS = (ActKind.OPEN, ActKind.PUSH, ActKind.COMMAND, ActKind.RESUME)
 
 def _rounds(state: Sources, setting: SourceSetting, place: int, pull: Source) -> Iterator[Step]:
     if pull.running == NOBODY:
+        yield "review_of_nothing", place, _refused(state, setting, pull), NOTHING
         asked_by = pull.asked or MACHINE
         # A delivery may come again when all is done, or when nobody asked.
         yield "review_asked", place, *_started(state, setting, place, asked_by)
@@ -214,29 +215,41 @@ def _rounds(state: Sources, setting: SourceSetting, place: int, pull: Source) ->
     yield "round_killed", place, _put(state, place, killed), NOTHING
 
 
+def _refused(state: Sources, setting: SourceSetting, pull: Source) -> Sources:
+    """What asks for a review and never gets one, even of a person."""
+    for fact in ("own_act", "skip_label", "ignored", "same_patch"):
+        decision = asked.may_review(_start(state, pull, HUMAN, **{fact: True}), setting.limits)
+        require(not decision.allowed, "halted_stays_halted", fact)
+    old = replace(_start(state, pull, HUMAN), is_newest_head=False)
+    require(not asked.may_review(old, setting.limits).allowed, "halted_stays_halted", "an old head")
+    return state
+
+
+def _start(state: Sources, pull: Source, asked_by: int, **different: bool) -> ReviewStart:
+    return ReviewStart(
+        is_open=pull.status == OPEN,
+        is_newest_head=True,
+        draft=pull.draft,
+        by_human=asked_by in (HUMAN, PERSON_ASKED),
+        commanded=asked_by == PERSON_ASKED,
+        machine_rounds=pull.counted,
+        already_reviewed=pull.reviewed,
+        stopped=state.stopped,
+        kill_switch=state.kill_switch,
+        is_outside_bot_pr=pull.by_bot,
+        admitted=pull.admitted,
+        bot_prs_of_day=state.admitted,
+        bot_prs_of_window=state.admitted,
+        **different,
+    )
+
+
 def _started(
     state: Sources, setting: SourceSetting, place: int, asked_by: int
 ) -> tuple[Sources, Cost]:
     pull = state.pulls[place]
     human = asked_by in (HUMAN, PERSON_ASKED)
-    decision = asked.may_review(
-        ReviewStart(
-            is_open=pull.status == OPEN,
-            is_newest_head=True,
-            draft=pull.draft,
-            by_human=human,
-            commanded=asked_by == PERSON_ASKED,
-            machine_rounds=pull.counted,
-            already_reviewed=pull.reviewed,
-            stopped=state.stopped,
-            kill_switch=state.kill_switch,
-            is_outside_bot_pr=pull.by_bot,
-            admitted=pull.admitted,
-            bot_prs_of_day=state.admitted,
-            bot_prs_of_window=state.admitted,
-        ),
-        setting.limits,
-    )
+    decision = asked.may_review(_start(state, pull, asked_by), setting.limits)
     if not decision.allowed:
         waits = decision.reason in (ReviewReason.STOPPED, ReviewReason.KILL_SWITCH)
         return _put(state, place, pull._replace(asked=pull.asked if waits else NOBODY)), NOTHING

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import product
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from loop_guards import (
     FixedFacts,
     FixFinding,
     NextDecision,
+    NextOutcome,
     Origin,
     ReturnFacts,
     ReturnOutcome,
@@ -82,21 +83,34 @@ class Look(NamedTuple):
 def working_acts(state: State, setting: Setting) -> Iterator[Step]:
     """Everything that targets, reviewers and queues can do to the tasks."""
     for place, task in enumerate(state.tasks):
-        if task.state is TaskState.QUEUED:
-            yield "turn_begins", place, *turn_begun(state, setting, place)
-            if setting.may(state, "silence"):
-                yield (
-                    "silence",
-                    place,
-                    _left(state, setting, place, "silence", TaskEvent.SILENCE),
-                    NOTHING,
-                )
-        elif task.state is TaskState.FIXING:
-            yield from _turns(state, setting, place, task)
-        if task.has_pull == PULL_OPEN and not task.running:
-            yield from _looks_begin(state, setting, place, task)
-        if task.running:
-            yield from _looks_end(state, setting, place, task)
+        yield from task_works(state, setting, place, task)
+
+
+def task_works(
+    state: State, setting: Setting, place: int, task: Task, *, ends: bool = True
+) -> Iterator[Step]:
+    """What can happen to one of them; every way in which a round can end, if `ends`."""
+    if task.state is TaskState.QUEUED:
+        yield "turn_begins", place, *turn_begun(state, setting, place)
+        if setting.may(state, "silence"):
+            after = _left(state, setting, place, "silence", TaskEvent.SILENCE)
+            yield "silence", place, after, NOTHING
+    elif task.state is TaskState.FIXING:
+        yield from _turns(state, setting, place, task)
+    if task.has_pull == PULL_OPEN and not task.running:
+        yield from _looks_begin(state, setting, place, task)
+    if task.running:
+        yield from _looks_end(state, setting, place, task, ends=ends)
+
+
+def a_look(
+    state: State, setting: Setting, place: int, choose: Callable[[Sequence[int]], int]
+) -> Step:
+    """One way in which a round can end, of all there are."""
+    task = state.tasks[place]
+    ways = tuple(looks(state, setting, task))
+    look = ways[choose(range(len(ways)))]
+    return "round_ends", (place, look), reported(state, setting, place, look), NOTHING
 
 
 def records(task: Task) -> tuple[RoundRecord, ...]:
@@ -312,8 +326,10 @@ def round_begun(
     return moved(replaced(state, place, begun), setting, place, TaskEvent.FIRST_CALL), FIX_ROUND
 
 
-def _looks_end(state: State, setting: Setting, place: int, task: Task) -> Iterator[Step]:
-    for look in looks(state, setting, task):
+def _looks_end(
+    state: State, setting: Setting, place: int, task: Task, *, ends: bool
+) -> Iterator[Step]:
+    for look in looks(state, setting, task) if ends else ():
         yield "round_ends", (place, look), reported(state, setting, place, look), NOTHING
     if setting.may(state, "superseded"):
         yield (
@@ -483,6 +499,9 @@ def asked_again(state: State, setting: Setting, place: int) -> State:
 
 
 def _followed(state: State, setting: Setting, place: int, decision: NextDecision) -> State:
+    task = state.tasks[place]
+    if decision.outcome == NextOutcome.APPROVE and task.state is TaskState.REVIEWING:
+        require(task.rounds[-1].head == task.head, "approves_what_it_saw", "an older head")
     return moved(state, setting, place, event_after_round(decision.outcome))
 
 
@@ -504,8 +523,9 @@ def _judged(setting: Setting, task: Task, look: Look) -> tuple[Task, bool, bool]
         flips |= (1 << number) if said.is_flip else 0
         fixed &= ~(1 << number)
         broken &= ~(1 << number)
-    for number in bits(look.fixed):
-        if _is_fixed(setting, task, number, cites=look.cites):
+    tracked = task.findings | ((1 << len(task.introduced)) - 1) << count
+    for number in bits(tracked & ~_fixed_mask(setting, task)):
+        if _is_fixed(setting, task, number, look):
             fixed |= 1 << number
             broken &= ~(1 << number)
     introduced = tuple(
@@ -532,11 +552,11 @@ def _suggestions(setting: Setting, task: Task) -> int:
     )
 
 
-def _is_fixed(setting: Setting, task: Task, number: int, *, cites: bool) -> bool:
+def _is_fixed(setting: Setting, task: Task, number: int, look: Look) -> bool:
     paths = _paths_of(setting, task, number)
     facts = FixedFacts(
-        claimed_fixed=True,
-        cited_hunk_changed=cites and bool((paths or -1) & task.proposed),
+        claimed_fixed=bool(look.fixed >> number & 1),
+        cited_hunk_changed=look.cites and bool((paths or -1) & task.proposed),
         files=frozenset(str(path) for path in bits(paths)),
         changed_files=frozenset(str(path) for path in bits(task.changed)),
     )

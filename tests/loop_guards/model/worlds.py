@@ -66,9 +66,11 @@ def arrangement(
     *,
     free: Iterable[str] = (),
     allowed: Iterable[tuple[str, int]] = (),
+    without: Iterable[str] = (),
     **different: object,
 ) -> Setting:
-    """A setting in which rare acts happen only if they are `free` or counted in `allowed`."""
+    """A setting in which rare acts happen only if they are `free` or counted in `allowed`, and
+    those `without` never."""
     kinds, allowed = tuple(kinds), tuple(allowed)
     named = {*free, *(act for names, _ in allowed for act in names.split("|"))}
     paths = 0
@@ -80,7 +82,7 @@ def arrangement(
         limits=limits,
         pulls=1 + max(kind.pull for kind in kinds),
         paths=max(1, paths.bit_length()),
-        never=RARE - named,
+        never=(RARE - named) | {*without},
         allowed=allowed,
         **different,  # type: ignore[arg-type]  # fields of Setting
     )
@@ -124,24 +126,45 @@ def world_b(*, thorough: bool) -> Iterator[Setting]:
             allowed |= {"superseded": 1, "close|reopen": 2}
         free = ("bots_command", "delivery_closed") if thorough else ("bots_command",)
         kinds = (Kind(0, 0), Kind(0, 0)) if thorough else (Kind(0, 0),)
-        yield arrangement(f"b: {'+'.join(pair)}", kinds, free=free, allowed=tuple(allowed.items()))
+        yield arrangement(
+            f"b: {'+'.join(pair)}",
+            kinds,
+            free=free,
+            allowed=tuple(allowed.items()),
+            max_introduced=int(thorough),
+        )
 
 
-def world_c(overrides: int) -> Iterator[Setting]:
-    """Two findings, two files, cap 2, all overrides, so many of them in one schedule."""
-    everything = "|".join(
-        (*HUMAN_ACTS, "machine_closes_fix", "machine_reopens_fix", "kill_switch", "command")
+def the_bound_reached() -> Setting:
+    """The smallest world in which every dimension of the bound is reached: the automatic task is
+    driven to its cap, resumed, driven there again and closed; then its finding is ordered, and the
+    new task spends all it has."""
+    return arrangement(
+        "b: the bound reached",
+        (Kind(0, 0),),
+        Limits(max_review_iterations=3, max_fix_tasks=1),
+        free=("verify",),
+        allowed=(("order", 1), ("close_fix", 1), ("resume_task", 1)),
+        max_introduced=0,
     )
+
+
+def world_c(*, thorough: bool) -> Iterator[Setting]:
+    """Two findings, two files, cap 2, all overrides, two (or three) of them in one schedule."""
+    overrides = 2 + thorough
+    machines = ("machine_closes_fix", "machine_reopens_fix", "kill_switch", "command")
+    everything = "|".join((*HUMAN_ACTS, *machines))
     yield arrangement(
         "c: all overrides",
         (Kind(0, 0), Kind(0, 1, Severity.SUGGESTION)),
         CAP2,
         free=("bots_command",),
         allowed=((everything, overrides),),
+        max_introduced=int(thorough),
     )
     yield arrangement(
         "c: overrides and faults",
-        (Kind(0, 0),),
+        (Kind(0, 0, Severity.SUGGESTION),),
         CAP2,
         free=("bots_command", "short", "upgrades", "delivery_closed"),
         allowed=(
@@ -150,21 +173,25 @@ def world_c(overrides: int) -> Iterator[Setting]:
             ("close|reopen", 3),
             ("base_loses", 1),
         ),
+        minimum_severity=Severity.SUGGESTION,
+        max_introduced=int(thorough),
     )
 
 
-def world_d() -> Iterator[Setting]:
+def world_d(*, thorough: bool) -> Iterator[Setting]:
     """Two pull requests on one file with leases, cap 3, one resume."""
     yield arrangement(
         "d: leases and a resume",
         (Kind(0, 0), Kind(1, 0)),
         allowed=(("resume_task", 1), ("superseded", 1)),
         symmetries=(Renaming((1, 0), (1, 0), (0,)),),
+        max_introduced=int(thorough),
     )
     yield arrangement(
         "d: half a lease",
         (Kind(0, 0, also=0b10), Kind(1, 1)),
         allowed=(("resume_task", 1),),
+        max_introduced=int(thorough),
     )
 
 
@@ -193,7 +220,14 @@ def world_f() -> Iterator[Setting]:
     """Findings of verify runs and after the merge, of bots, and what a policy leaves out."""
     foreign = (Kind(0, 0, origin=Origin.VERIFY), Kind(0, 1, origin=Origin.POST_MERGE))
     orders = (("order", 2),)
-    yield arrangement("f: verify and post-merge", foreign, CAP2, free=("verify",), allowed=orders)
+    yield arrangement(
+        "f: verify and post-merge",
+        foreign,
+        CAP2,
+        free=("verify",),
+        allowed=orders,
+        max_introduced=0,
+    )
     of_bot = (Kind(0, 0, Severity.CRITICAL), Kind(0, 0, origin=Origin.PRE_EXISTING))
     yield arrangement("f: a bot's", of_bot, CAP2, allowed=orders, bots=frozenset({0}))
     left_out = (
@@ -212,6 +246,16 @@ def world_f() -> Iterator[Setting]:
     many = tuple(Kind(0, path) for path in range(3))
     small = Limits(max_review_iterations=1, max_fix_tasks=1, path_tasks=1, verify_cycles=1)
     yield arrangement("f: more files than tasks", many, small, free=("verify",))
+    halts = (("stop|kill_switch", 2), ("resume", 1), ("unqueue", 1))
+    two = (Kind(0, 0), Kind(0, 0))
+    yield arrangement("f: verify under a stop", two, CAP2, free=("verify",), allowed=halts)
+    yield arrangement(
+        "f: an unstable reviewer",
+        two,
+        Limits(max_review_iterations=5, max_fix_tasks=1),
+        without=("widens", "reverts", "breaks_others", "pushes_nothing", "turn_fails", "silence"),
+        max_introduced=0,
+    )
 
 
 def world_g() -> Iterator[Setting]:
