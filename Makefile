@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help tools install demo test lint types contracts unit mutants fmt docs lock build clean
+.PHONY: help tools install demo test lint types contracts unit prove mutants fmt docs lock build clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -63,6 +63,11 @@ contracts: $(VENV)/.dev ## the layers of docs/architecture.md hold
 
 unit: $(VENV)/.dev ## pytest; WORKERS=n sets how many processes, ARGS="..." what to pass on
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+prove: $(VENV)/.dev ## the whole proof that the loop halts, nothing cut (an hour); ARGS="--thorough" for more
+	$(BIN)/python -m tests.loop_guards.model.explore --runs 100000 --coverage $(ARGS)
+	$(BIN)/python -m tests.loop_guards.model.mutants
+	$(BIN)/python -m tests.loop_guards.model.noise
 
 mutants: $(VENV)/.dev ## how many small mistakes in the guards the tests notice (minutes); ARGS="a module"
 	$(BIN)/python -m tests.loop_guards.model.mutation --jobs $(WORKERS) $(ARGS)

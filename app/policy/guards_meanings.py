@@ -157,6 +157,7 @@ MEANINGS: Meanings = {
         "kill_switch": "All automation is switched off: nothing could go on.",
         "task_escalated": "The escalation is over; the task has rounds again.",
         "stopped": "Only the stop of the lineage is lifted.",
+        "deferred": "What waited for the kill switch to go off is asked about again.",
         "already_resumed": "That escalation was resumed before, or the task waits for nobody.",
         "not_stopped": "There is nothing to resume.",
     },
