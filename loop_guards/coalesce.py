@@ -103,12 +103,11 @@ def _components(items: list[Handed], limits: Limits) -> list[list[Handed]]:
     for item in items:
         first, *rest = _files(item.finding, limits)
         for other in rest:
-            low, high = sorted((root(first), root(other)))
-            parent[high] = low
+            parent[root(other)] = root(first)
     groups: dict[str, list[Handed]] = {}
     for item in items:
         groups.setdefault(root(item.finding.path or ""), []).append(item)
-    return [groups[key] for key in sorted(groups)]
+    return list(groups.values())
 
 
 def _split(component: list[Handed], limits: Limits) -> list[_Part]:
@@ -146,7 +145,7 @@ def _part(items: list[Handed], limits: Limits) -> _Part:
 def _trimmed(part: _Part, limits: Limits) -> _Part:
     own = [path for path in part.own if path]
     others = [path for path in part.paths if path not in own]
-    kept = sorted([*own, *others[: max(0, limits.max_task_files - len(own))]])
+    kept = sorted([*own, *others[: limits.max_task_files - len(own)]])
     return _Part(items=part.items, own=part.own, paths=tuple(kept))
 
 
@@ -181,16 +180,15 @@ def _waiting_task(part: _Part, facts: MergeFacts, limits: Limits) -> int | None:
 
 
 def _target(items: list[Handed], facts: MergeFacts) -> str:
-    """A human's choice, of the worst finding, in policy order, of the smallest id."""
+    """A human's choice, of the worst finding, in policy order: then only one is left."""
     known = facts.targets or (FALLBACK_TARGET,)
     places = {name: place for place, name in reversed(list(enumerate(known)))}
     chosen = [
-        (item.finding.severity.rank, places[order.target], item.finding.id)
+        (item.finding.severity.rank, places[order.target])
         for item in items
         if (order := item.finding.pending) is not None and order.target in places
     ]
     assigned = [
-        (item.finding.severity.rank, places.get(item.finding.target or "", 0), item.finding.id)
-        for item in items
+        (item.finding.severity.rank, places.get(item.finding.target or "", 0)) for item in items
     ]
     return known[min(chosen or assigned)[1]]
