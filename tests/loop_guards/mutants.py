@@ -70,6 +70,8 @@ def mutants_of(module: str, source: str, members: Members) -> list[Mutant]:
     for place in list(_places(tree, "", None)):
         node = place.get()
         for changed, said in _mistakes(node, members):
+            if _means_nothing(place, changed):
+                continue
             before = _context(place)
             place.put(ast.fix_missing_locations(ast.copy_location(changed, node)))
             after, dump = _context(place), ast.dump(tree)
@@ -192,6 +194,13 @@ _CALCULATED: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitAnd: ast.BitOr,
 }
 _CALLED = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list"}
+
+
+def _means_nothing(place: _Place, changed: ast.AST) -> bool:
+    """`x in (a, b)`: the order of what is looked in."""
+    looked_in = place.name == "comparators" and isinstance(place.owner.ops[0], ast.In | ast.NotIn)
+    items = getattr(place.get(), "elts", None)
+    return looked_in and items is not None and len(items) == len(getattr(changed, "elts", ()))
 
 
 Mistake = tuple[ast.AST, str]

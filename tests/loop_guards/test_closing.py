@@ -152,7 +152,10 @@ def test_a_merge_makes_at_most_ten_automatic_tasks_of_the_worst() -> None:
     assert {number for task in made.tasks for number in task.finding_ids} == {*range(9), 50}
     refused = [said for said in made.decisions if said.outcome == "no"]
     assert [said.reason for said in refused] == [HandoffReason.BUDGET] * 2
-    assert refused[0].trace[-1].guard == "task_cap"
+    names = [each.guard for each in refused[0].trace]
+    assert names == [*(each.guard for each in made.decisions[0].trace), "task_cap"]
+    assert [each.reason for each in refused[0].trace if each.reason] == [HandoffReason.BUDGET]
+    assert refused[0].compared == {**made.decisions[9].compared, "tasks_allowed": 10}
 
 
 def test_orders_are_not_paid_from_the_automatic_tasks() -> None:
@@ -264,7 +267,12 @@ def test_tasks_partition_what_is_handed_off(world: Merged) -> None:
         said.finding_id for said in made.decisions if isinstance(said, HandoffDecision) and said.yes
     ]
     assert sorted(inside) == sorted(yes)
-    assert len({task.key for task in made.tasks}) == len(made.tasks)
+    keys = [task.key for task in made.tasks]
+    assert keys == sorted(set(keys))
+    own = {each.id: each.path or "" for each in findings}
+    for task in made.tasks:
+        assert task.finding_ids == tuple(sorted(task.finding_ids))
+        assert task.key == f"3:c0ffee:{min(own[number] for number in task.finding_ids)}:merge"
 
 
 @PATIENT

@@ -9,9 +9,11 @@ import pytest
 from loop_guards import (
     ClosePlan,
     Handed,
+    HandoffDecision,
     HandoffFinding,
     Limits,
     Severity,
+    WaitingTask,
     coalesce,
     decide_handoff,
     plan_merged,
@@ -51,6 +53,84 @@ def test_a_task_names_no_file_for_a_finding_without_one() -> None:
     asked = finding(1, None, also=("c.py", "b.py", "a.py"), order=order())
     (task,) = plan(asked, limits=Limits(max_task_files=2)).tasks
     assert (task.paths, task.key) == (("a.py", "b.py"), "3:c0ffee::merge")
+
+
+def test_an_empty_name_is_no_file() -> None:
+    """Findings that name no file are together, and hang together with nobody by that."""
+    asked = [
+        finding(1, also=("",)),
+        finding(2, None, order=order()),
+        finding(3, "", order=order()),
+        finding(4, None, also=("b.py",), order=order()),
+        finding(5, "b.py"),
+    ]
+    assert [(task.paths, task.finding_ids) for task in plan(*asked).tasks] == [
+        (("b.py",), (2, 3, 4, 5)),
+        (("a.py",), (1,)),
+    ]
+
+
+def test_a_finding_names_a_few_more_files_and_no_more() -> None:
+    """`max_also_files` of them count, in its own order."""
+    (task,) = plan(finding(1, also=("z.py", "b.py")), limits=Limits(max_also_files=1)).tasks
+    assert task.paths == ("a.py", "z.py")
+
+
+def test_tasks_are_listed_by_key() -> None:
+    """By the files that findings lie in, not by those that a fix needs besides."""
+    tasks = plan(finding(1, "z.py", also=("a.py",)), finding(2, "b.py")).tasks
+    assert [task.key for task in tasks] == ["3:c0ffee:b.py:merge", "3:c0ffee:z.py:merge"]
+
+
+def test_what_is_split_is_packed_by_path() -> None:
+    """From the smallest file on, whatever the ids are; the first part goes first."""
+    chain = [finding(9 - place, f"{place}.py", also=(f"{place + 1}.py",)) for place in range(8)]
+    tasks = plan(*chain).tasks
+    assert [(task.paths[0], task.waiting) for task in tasks] == [("0.py", False), ("4.py", True)]
+    assert [task.finding_ids for task in tasks] == [(6, 7, 8, 9), (2, 3, 4, 5)]
+
+
+def test_findings_without_a_file_are_packed_first() -> None:
+    """What they need besides is where their part begins."""
+    asked = [
+        finding(1, None, also=("a.py",), order=order()),
+        finding(2, "a.py", also=("b.py",)),
+        finding(3, "b.py", also=("c.py",)),
+    ]
+    tasks = plan(*asked, limits=Limits(max_task_files=2)).tasks
+    assert [task.finding_ids for task in tasks] == [(1, 2), (3,)]
+
+
+def handed(number: int, path: str, said: HandoffDecision) -> Handed:
+    return Handed(finding(number, path), said)
+
+
+def test_only_a_yes_about_the_finding_itself_makes_a_task() -> None:
+    """Neither a refusal nor the yes about another finding hands one off."""
+    yes = decide_handoff(finding(1), merge(), LIMITS)
+    no = decide_handoff(finding(2), merge(author_is_bot=True), LIMITS)
+    tasks = coalesce(
+        [handed(1, "a.py", yes), handed(2, "b.py", no), handed(3, "c.py", yes)], merge(), LIMITS
+    )
+    assert [task.finding_ids for task in tasks] == [(1,)]
+
+
+WAITING = [
+    pytest.param([(9, "a.py b.py c.py d.py")], 9, id="room for one more file"),
+    pytest.param([(9, "a.py b.py c.py d.py f.py")], None, id="no room"),
+    pytest.param([(9, "b.py")], None, id="another file"),
+    pytest.param([(9, "a.py"), (8, "a.py")], 8, id="the oldest"),
+    pytest.param([(8, "b.py"), (9, "a.py")], 9, id="the one of that file"),
+    pytest.param([], None, id="none"),
+]
+
+
+@pytest.mark.parametrize(("waiting", "joined"), WAITING)
+def test_which_waiting_task_is_joined(waiting: list[tuple[int, str]], joined: int | None) -> None:
+    """The oldest one on a file of the finding that has room for all its files."""
+    tasks = tuple(WaitingTask(number, "red", tuple(paths.split())) for number, paths in waiting)
+    (task,) = plan(finding(1, also=("e.py",)), waiting_tasks=tasks).tasks
+    assert (task.joins, task.waiting) == (joined, joined is not None)
 
 
 C, W = Severity.CRITICAL, Severity.WARNING

@@ -198,19 +198,27 @@ def test_an_order_on_an_escalated_task_makes_no_second_task() -> None:
     assert decision.reason == HandoffReason.HUMAN_QUEUE
 
 
-def test_the_trace_ends_with_the_guard_that_spoke() -> None:
+ASKED = [
+    *("merged", "covered", "not_open", "stopped", "human_queue", "escalated", "post_merge", "mode"),
+    *("verify_run", "bot_pull_request", "acknowledged", "other_base", "below_severity", "budget"),
+]
+
+
+@pytest.mark.parametrize(("place", "row"), list(enumerate(ROWS)), ids=[row.name for row in ROWS])
+def test_the_trace_ends_with_the_guard_that_spoke(place: int, row: Row) -> None:
     """Guards after the answer were not asked; those before it let pass."""
-    trace = decide_handoff(finding(), merge(author_is_bot=True), LIMITS).trace
-    assert [asked.guard for asked in trace[:3]] == ["merged", "covered", "not_open"]
-    assert trace[-1].reason == HandoffReason.BOT_PULL_REQUEST
-    assert all(asked.reason is None for asked in trace[:-1])
+    trace = decide_handoff(finding(**row.of_finding), merge(**row.of_merge), LIMITS).trace
+    assert [(asked.guard, asked.reason) for asked in trace] == [
+        *((name, None) for name in ASKED[:place]),
+        (ASKED[place], row.reason),
+    ]
 
 
 def test_a_yes_asked_every_guard() -> None:
     """The automatic yes is what is left when no guard speaks."""
     decision = decide_handoff(finding(), merge(), LIMITS)
-    assert (decision.reason, len(decision.trace)) == (HandoffReason.AUTO, 14)
-    assert all(asked.reason is None for asked in decision.trace)
+    assert decision.reason == HandoffReason.AUTO
+    assert [(asked.guard, asked.reason) for asked in decision.trace] == [(n, None) for n in ASKED]
 
 
 @PATIENT

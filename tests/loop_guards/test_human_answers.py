@@ -146,12 +146,18 @@ def test_who_stops_a_lineage(reason: StopReason, facts: dict[str, Any]) -> None:
 
 Z, RR = ResumeOutcome, ResumeReason
 LIFTS = {"stopped": True}
+WAITING = {"anything_deferred": True}
 RESUMES: list[tuple[str, ResumeOutcome, ResumeReason, dict[str, Any]]] = [
     ("an escalated task", Z.RESUMED, RR.TASK_ESCALATED, {}),
     ("an escalated task of a stopped lineage", Z.RESUMED, RR.TASK_ESCALATED, LIFTS),
     ("a stopped lineage", Z.LIFTED, RR.STOPPED, {**LIFTS, "task": None}),
     ("an old escalation, stopped since", Z.LIFTED, RR.STOPPED, {**LIFTS, "is_current": False}),
     ("an old escalation", Z.REFUSED, RR.ALREADY_RESUMED, {"is_current": False}),
+    ("what the kill switch deferred", Z.ASKED, RR.DEFERRED, {**WAITING, "task": None}),
+    ("deferred, an old escalation", Z.ASKED, RR.DEFERRED, {**WAITING, "is_current": False}),
+    ("deferred, an escalated task", Z.RESUMED, RR.TASK_ESCALATED, WAITING),
+    ("deferred, a stopped lineage", Z.LIFTED, RR.STOPPED, {**WAITING, **LIFTS, "task": None}),
+    ("deferred, the switch still on", Z.REFUSED, RR.KILL_SWITCH, {**WAITING, "kill_switch": True}),
     ("a lineage that runs", Z.REFUSED, RR.NOT_STOPPED, {"task": None}),
     ("a bot", Z.REFUSED, RR.NOT_HUMAN, {**HUMAN, **LIFTS}),
     ("a stranger", Z.REFUSED, RR.NO_WRITE_ACCESS, {**STRANGER, **LIFTS}),

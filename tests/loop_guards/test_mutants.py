@@ -15,6 +15,7 @@ MISTAKES: list[tuple[str, list[str]]] = [
     ("a < b", ["a <= b", "a >= b"]),
     ("a is b", ["a is not b"]),
     ("a in b", ["a not in b"]),
+    ("a in (b, c)", ["a not in (b, c)", "a in (c,)", "a in (b,)"]),
     ("a and b", ["a or b", "b", "a"]),
     ("not a", ["a"]),
     ("a + b", ["a - b"]),

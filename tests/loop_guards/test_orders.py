@@ -35,6 +35,12 @@ CASES: list[tuple[str, OrderOutcome, OrderReason, dict[str, Any]]] = [
     ("merged, again", Out.REFUSED, R.ALREADY_QUEUED, {"already_pending": True}),
     ("escalated", Out.RESUME, R.TASK_ESCALATED, {"covered_by": TaskState.ESCALATED}),
     (
+        "escalated, of an open fix",
+        Out.RESUME,
+        R.TASK_ESCALATED,
+        {**OPEN, "covered_by": TaskState.ESCALATED},
+    ),
+    (
         "escalated and stopped",
         Out.PENDING,
         R.STOPPED,

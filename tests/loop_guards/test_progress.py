@@ -91,6 +91,7 @@ def test_a_round_below_the_allowance_starts_and_reserves() -> None:
     worst = Spent(1_000, 20, 3)
     decision = may_start_round(before_round(rounds_started=4, worst_case=worst), LIMITS)
     assert (decision.allowed, decision.reason) == (True, StartReason.ALLOWED)
+    assert decision.reasons == (StartReason.ALLOWED,)
     assert decision.reservation == worst
 
 
@@ -292,6 +293,15 @@ NEXT: list[Any] = [
 ]
 
 
+VERDICTS = {
+    NextOutcome.APPROVE: Verdict.APPROVED,
+    NextOutcome.TURN: Verdict.CHANGES_REQUESTED,
+    NextOutcome.ROUND: Verdict.CHANGES_REQUESTED,
+    NextOutcome.WAIT: Verdict.CHANGES_REQUESTED,
+    NextOutcome.ESCALATE: Verdict.ESCALATED,
+}
+
+
 @pytest.mark.parametrize(("facts", "outcome", "reasons"), NEXT)
 def test_what_follows_a_round(
     facts: AfterRoundFacts, outcome: NextOutcome, reasons: list[str]
@@ -301,6 +311,7 @@ def test_what_follows_a_round(
     assert decision.outcome == outcome
     assert list(decision.reasons) == reasons
     assert decision.reason == reasons[0]
+    assert decision.verdict is VERDICTS[outcome]
 
 
 @PATIENT
@@ -325,21 +336,37 @@ def test_no_round_starts_against_a_human_or_a_limit(facts: RoundFacts, limits: L
         assert not any((facts.stopped, facts.kill_switch, facts.escalated))
 
 
-VERIFY = [
-    pytest.param(VerifyFacts(TaskState.FIXING, 1), VerifyReason.ALLOWED, id="a cycle is left"),
-    pytest.param(VerifyFacts(TaskState.FIXING, 2), VerifyReason.CYCLES, id="both are used"),
-    pytest.param(VerifyFacts(None, 0), VerifyReason.NO_LIVE_TASK, id="no task"),
-    pytest.param(VerifyFacts(TaskState.MERGED, 0), VerifyReason.NO_LIVE_TASK, id="a task of old"),
-    pytest.param(VerifyFacts(TaskState.ESCALATED, 2), VerifyReason.ESCALATED, id="escalated"),
-    pytest.param(VerifyFacts(None, 0, True, True), VerifyReason.STOPPED, id="stopped"),
+V = VerifyReason
+VERIFY: list[Any] = [
+    pytest.param(VerifyFacts(TaskState.FIXING, 1), [], id="a cycle is left"),
+    pytest.param(VerifyFacts(TaskState.FIXING, 2), [V.CYCLES], id="both are used"),
+    pytest.param(VerifyFacts(None, 0), [V.NO_LIVE_TASK], id="no task"),
+    pytest.param(VerifyFacts(TaskState.MERGED, 0), [V.NO_LIVE_TASK], id="a task of old"),
+    pytest.param(VerifyFacts(TaskState.ESCALATED, 0), [V.ESCALATED], id="escalated"),
+    pytest.param(VerifyFacts(TaskState.FIXING, 0, True), [V.STOPPED], id="stopped"),
     pytest.param(
-        VerifyFacts(TaskState.FIXING, 0, False, True), VerifyReason.KILL_SWITCH, id="kill switch"
+        VerifyFacts(TaskState.FIXING, 0, kill_switch=True), [V.KILL_SWITCH], id="kill switch"
+    ),
+    pytest.param(
+        VerifyFacts(TaskState.ESCALATED, 2, True, True),
+        [V.STOPPED, V.KILL_SWITCH, V.ESCALATED, V.CYCLES],
+        id="all at once in order",
+    ),
+    pytest.param(
+        VerifyFacts(None, 2, True, True),
+        [V.STOPPED, V.KILL_SWITCH, V.NO_LIVE_TASK, V.CYCLES],
+        id="all of no task",
     ),
 ]
 
 
-@pytest.mark.parametrize(("facts", "reason"), VERIFY)
-def test_a_verify_call_needs_a_live_task(facts: VerifyFacts, reason: VerifyReason) -> None:
+@pytest.mark.parametrize(("facts", "reasons"), VERIFY)
+def test_a_verify_call_needs_a_live_task(facts: VerifyFacts, reasons: list[VerifyReason]) -> None:
     """A machine can't have reviews made for it by calling verify again and again."""
     decision = may_verify(facts, LIMITS)
-    assert (decision.reason, decision.allowed) == (reason, reason is VerifyReason.ALLOWED)
+    assert list(decision.reasons) == (reasons or [V.ALLOWED])
+    assert (decision.reason, decision.allowed) == (decision.reasons[0], not reasons)
+    assert [(asked.guard, asked.reason) for asked in decision.trace] == [
+        (code, code if code in reasons else None)
+        for code in (V.STOPPED, V.KILL_SWITCH, V.NO_LIVE_TASK, V.ESCALATED, V.CYCLES)
+    ]
