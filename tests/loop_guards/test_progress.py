@@ -13,6 +13,7 @@ from loop_guards import (
     AfterRoundFacts,
     Limits,
     NextOutcome,
+    NextReason,
     RoundFacts,
     Spent,
     StartDecision,
@@ -226,6 +227,18 @@ NEXT: list[Any] = [
         id="two short looks",
     ),
     pytest.param(
+        after({1}, coverage_attempts=2),
+        NextOutcome.TURN,
+        ["findings_block"],
+        id="short looks that are over",
+    ),
+    pytest.param(
+        after(*[set()] * 3, coverage_full=False, coverage_attempts=1),
+        NextOutcome.ROUND,
+        ["look_again"],
+        id="nothing that blocks is no stall",
+    ),
+    pytest.param(
         after(set(), unavailable=True), NextOutcome.ESCALATE, ["unavailable"], id="no model"
     ),
     pytest.param(after(), NextOutcome.ROUND, ["look_again"], id="no round yet approves nothing"),
@@ -293,6 +306,7 @@ NEXT: list[Any] = [
 ]
 
 
+LOOK_AGAIN = NextReason.LOOK_AGAIN
 VERDICTS = {
     NextOutcome.APPROVE: Verdict.APPROVED,
     NextOutcome.TURN: Verdict.CHANGES_REQUESTED,
@@ -312,6 +326,10 @@ def test_what_follows_a_round(
     assert list(decision.reasons) == reasons
     assert decision.reason == reasons[0]
     assert decision.verdict is VERDICTS[outcome]
+    asked = [code for code in NextReason if code not in (NextReason.FINDINGS_BLOCK, LOOK_AGAIN)]
+    assert [(each.guard, each.reason) for each in decision.trace] == [
+        (code, code if code in reasons else None) for code in asked
+    ]
 
 
 @PATIENT

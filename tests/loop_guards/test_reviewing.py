@@ -61,6 +61,11 @@ CASES: list[tuple[str, ReviewReason, dict[str, Any]]] = [
         R.REQUESTED,
         {"is_outside_bot_pr": True, "bot_prs_of_day": 20, "admitted": True, **MACHINE},
     ),
+    (
+        "not a bot's, whatever bots do",
+        R.REQUESTED,
+        {"bot_prs_of_day": 20, "bot_prs_of_window": 10, **MACHINE},
+    ),
     ("a bot's, asked for", R.REQUESTED, {"is_outside_bot_pr": True, "bot_prs_of_day": 20}),
 ]
 
@@ -71,6 +76,11 @@ def test_whether_a_review_starts(name: str, reason: ReviewReason, facts: dict[st
     decision = may_review(start(**facts), LIMITS)
     assert decision.reason == reason
     assert decision.allowed is (reason is R.REQUESTED)
+    assert decision.reasons[0] == reason
+    assert [asked.reason for asked in decision.trace if asked.reason] == [
+        each for each in decision.reasons if each is not R.REQUESTED
+    ]
+    assert [asked.guard for asked in decision.trace] == [r for r in R if r is not R.REQUESTED]
 
 
 def test_the_first_of_all_skips_is_the_reason() -> None:

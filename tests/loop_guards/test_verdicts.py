@@ -113,6 +113,15 @@ def test_the_verdict_on_a_fix(
     assert (decision.verdict, decision.reason) == (verdict, reason)
     assert decision.blocking == blocking
     assert decision.approves is (verdict is Verdict.APPROVED)
+    assert decision.compared == {
+        "blocking": len(blocking),
+        "findings": len(findings),
+        "coverage_full": full,
+    }
+    assert [(asked.guard, asked.reason) for asked in decision.trace] == [
+        ("blocking", ConvergenceReason.FINDINGS_BLOCK if blocking else None),
+        ("coverage", None if full else ConvergenceReason.COVERAGE),
+    ]
 
 
 @PATIENT
@@ -184,7 +193,26 @@ def test_the_rubric(
     decision = decide_rubric(findings, coverage_full=full, limits=LIMITS)
     assert (decision.verdict, decision.reason) == (verdict, reason)
     assert decision.approves is (full and verdict in (A, AWC))
-    assert (RubricReason.COVERAGE in decision.reasons) is not full
+    short = () if full else (RubricReason.COVERAGE,)
+    assert decision.reasons == (reason, *short)
+    assert [(asked.guard, asked.reason) for asked in decision.trace] == [
+        ("rubric", reason),
+        ("coverage", None if full else RubricReason.COVERAGE),
+    ]
+
+
+def test_the_rubric_tells_what_it_counted() -> None:
+    """How many of each severity, how many risks, and what makes a pattern."""
+    findings = [remark(C), remark(W), remark(W, production_risk=True), *[remark(S)] * 3]
+    assert decide_rubric(findings, coverage_full=True, limits=LIMITS).compared == {
+        "critical": 1,
+        "warning": 2,
+        "suggestion": 3,
+        "production_risk": 1,
+        "coverage_full": True,
+        "risk_pattern_warnings": 3,
+        "risk_pattern_same_place": 2,
+    }
 
 
 def test_the_rubric_names_what_stands_in_the_way() -> None:
@@ -201,6 +229,7 @@ def test_the_rubric_names_what_stands_in_the_way() -> None:
     assert blocking(critical, risk, warning) == {1, 2}
     assert blocking(warning, remark(W, id=4)) == {3, 4}
     assert blocking(warning) == frozenset()
+    assert blocking(remark(C, id=None)) == frozenset()
 
 
 def test_the_constants_of_the_pattern_are_limits() -> None:
@@ -209,3 +238,6 @@ def test_the_constants_of_the_pattern_are_limits() -> None:
     findings = [remark(W)] * 3
     assert decide_rubric(findings, coverage_full=True, limits=limits).verdict is AWC
     assert decide_rubric([*findings, remark(W)], coverage_full=True, limits=limits).verdict is MI
+    strict = Limits(risk_pattern_same_place=1)
+    assert decide_rubric([remark(W)], coverage_full=True, limits=strict).verdict is MI
+    assert decide_rubric([remark(S)], coverage_full=True, limits=strict).verdict is AWC
