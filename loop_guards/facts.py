@@ -126,9 +126,9 @@ class MergeFacts:
     """The merge and its surroundings, the same for all findings of one pull request.
 
     `merged` is the forge's word: an open or closed pull request hands nothing off. `targets` are
-    the policy's, in its order. `tasks_of_merge` counts the automatic tasks that this
-    merge has made already. `leased_paths` are held by tasks on the same repository and base,
-    `waiting_tasks` are the ones in line there.
+    the policy's, in its order. `tasks_of_merge` counts the automatic tasks that this merge has made
+    already, at its plan or at a resume. `leased_paths` are held by tasks on the same repository and
+    base, `waiting_tasks` are the ones in line there.
     """
 
     now: datetime

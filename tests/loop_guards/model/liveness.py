@@ -16,6 +16,7 @@ from tests.loop_guards.model.moves import left_to_fix, reach
 from tests.loop_guards.model.working import (
     Look,
     Push,
+    base_merged_in,
     granted,
     pushed,
     reported,
@@ -104,6 +105,10 @@ def all_merged(state: State, setting: Setting) -> State:
         approved = next((n for n in live if state.tasks[n].state is TaskState.APPROVED), None)
         if approved is not None:
             state = merged_fix(state, setting, approved)
+            # The forge wants the siblings up to date with the base: that costs them nothing.
+            for sibling in state.tasks:
+                if sibling.has_pull == PULL_OPEN:
+                    state = base_merged_in(state, sibling)
             continue
         for place in live:
             state = _fair_step(state, setting, place)

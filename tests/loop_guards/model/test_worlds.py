@@ -217,7 +217,8 @@ TWO_MERGES = arrangement(
 )
 def test_fair_fixers_bring_everything_home(setting: object) -> None:
     """No dead-lock: siblings in many files, in files that hang together, of several merges: each
-    is approved within its allowance and merged, and who waits for it goes on."""
+    is approved within its allowance and merged, the others kept up to date with the base, and who
+    waits for it goes on."""
     assert isinstance(setting, type(SIX_FILES))
     state = setting.initial()
     acts = fixing_world(setting).acts

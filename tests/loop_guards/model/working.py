@@ -12,6 +12,7 @@ from loop_guards import (
     FindingStatus,
     FixedFacts,
     FixFinding,
+    Limits,
     NextDecision,
     NextOutcome,
     Origin,
@@ -278,14 +279,15 @@ def _looks_begin(state: State, setting: Setting, place: int, task: Task) -> Iter
         used = setting.used(state, "command")
         yield "command", place, *round_begun(used, setting, place, commanded=True)
     if setting.may(state, "base_merged_in"):
-        yield "base_merged_in", place, *_carried(state, setting, place, task), NOTHING
+        yield "base_merged_in", place, base_merged_in(state, task), NOTHING
 
 
-def _carried(state: State, setting: Setting, place: int, task: Task) -> tuple[State]:
-    """A push that only merges the base, or a doubled delivery: no run, no round."""
+def base_merged_in(state: State, task: Task) -> State:
+    """A push that only merges the base, or a doubled delivery: no run, the same verdict."""
     for known in ({"same_patch": True}, {"already_reviewed": True}):
-        assert not asked.may_review(_start(state, task, **known), setting.limits).allowed
-    return (state,)
+        decision = asked.may_review(_start(state, task, **known), Limits())
+        require(not decision.allowed, "allowance", f"a round for {known}")
+    return state
 
 
 def _start(state: State, task: Task, *, commanded: bool = False, **different: bool) -> ReviewStart:
