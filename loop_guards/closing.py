@@ -111,6 +111,7 @@ def _beyond_cap(
         severity = min(findings[number].severity.rank for number in plan.finding_ids)
         return severity, min(plan.finding_ids)
 
-    room = max(0, limits.max_fix_tasks - facts.tasks_of_merge)
+    # Where there is none, the guard `budget` has said so and no task is automatic.
+    room = limits.max_fix_tasks - facts.tasks_of_merge
     automatic = [plan for plan in tasks if not plan.ordered_ids and plan.joins is None]
     return frozenset(plan.key for plan in sorted(automatic, key=worst)[room:])

@@ -57,12 +57,26 @@ def test_unmerged_discards_older_orders_and_makes_nothing() -> None:
     given_orders = [order(1, minutes=-5), order(2, minutes=0), order(3, minutes=5)]
     closed = plan_unmerged(given_orders, closed_at=NOW, still_closed=True)
     assert (closed.discarded, closed.tasks) == ((1,), ())
+    (decision,) = closed.decisions
+    assert decision.as_record() == {
+        "outcome": "nothing_handed_off",
+        "reason": "not_merged",
+        "reasons": ["not_merged"],
+        "compared": {
+            "closed_at": "2026-05-01T12:00:00+00:00",
+            "still_closed": True,
+            "orders": 3,
+            "discarded": 1,
+        },
+        "trace": [["merged", "not_merged"]],
+    }
 
 
 def test_a_reopened_pull_request_keeps_its_orders() -> None:
     """The forge's word of now counts, not the delivery that came late."""
     closed = plan_unmerged([order(1, minutes=-5)], closed_at=NOW, still_closed=False)
     assert (closed.discarded, closed.tasks) == ((), ())
+    assert [decision.reason for decision in closed.decisions] == ["reopened"]
 
 
 @PATIENT
@@ -156,6 +170,44 @@ def test_a_merge_makes_at_most_ten_automatic_tasks_of_the_worst() -> None:
     assert names == [*(each.guard for each in made.decisions[0].trace), "task_cap"]
     assert [each.reason for each in refused[0].trace if each.reason] == [HandoffReason.BUDGET]
     assert refused[0].compared == {**made.decisions[9].compared, "tasks_allowed": 10}
+
+
+S = Severity.SUGGESTION
+KEPT: list[Any] = [
+    pytest.param([finding(2), finding(1, "b.py")], [(1,)], id="the oldest"),
+    pytest.param(
+        [finding(2), finding(1, "b.py"), finding(9, "b.py")], [(1, 9)], id="by its oldest finding"
+    ),
+    pytest.param(
+        [
+            finding(1),
+            finding(2, "b.py", severity=Severity.CRITICAL),
+            finding(3, "b.py", severity=S),
+        ],
+        [(2, 3)],
+        id="by its worst finding",
+    ),
+    pytest.param(
+        [finding(1), finding(2, "w.py"), finding(3, "b.py")],
+        [(1,), (2,)],
+        id="what joins a waiting task takes no room",
+    ),
+]
+
+
+@pytest.mark.parametrize(("findings", "kept"), KEPT)
+def test_which_task_is_kept_when_there_is_room_for_one(
+    findings: list[HandoffFinding], kept: list[tuple[int, ...]]
+) -> None:
+    """A cap of three, and the merge has made two already: the worst, then the oldest."""
+    made = plan(
+        *findings,
+        limits=Limits(max_fix_tasks=3),
+        tasks_of_merge=2,
+        minimum_severity=S,
+        waiting_tasks=(WaitingTask(9, "red", ("w.py",)),),
+    )
+    assert [task.finding_ids for task in made.tasks] == kept
 
 
 def test_orders_are_not_paid_from_the_automatic_tasks() -> None:

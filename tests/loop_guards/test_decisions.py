@@ -130,6 +130,12 @@ def test_a_record_says_everything() -> None:
     assert record["trace"][-1] == ["bot_pull_request", HandoffReason.BOT_PULL_REQUEST]
 
 
+def test_a_record_keeps_all_that_held() -> None:
+    """The first decides, the others are stored beside it."""
+    record = may_start_round(before_round(stopped=True, kill_switch=True), LIMITS).as_record()
+    assert (record["reason"], record["reasons"]) == ("stopped", ["stopped", "kill_switch"])
+
+
 @pytest.mark.parametrize("kind", ENUMS, ids=lambda kind: kind.__name__)
 def test_every_word_survives_a_round_trip(kind: type[StrEnum]) -> None:
     """What is stored as text comes back as the same member; values are the lower-case names."""

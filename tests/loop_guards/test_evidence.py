@@ -38,6 +38,12 @@ def test_fixed_needs_a_word_and_a_change(facts: FixedFacts, reason: FixedReason)
     decision = judge_fixed(facts)
     assert decision.reason == reason
     assert decision.fixed is (reason is FixedReason.ON_EVIDENCE)
+    changed = facts.cited_hunk_changed or bool(facts.files & facts.changed_files)
+    assert (decision.compared["changed"], decision.compared["files"]) == (changed, len(facts.files))
+    assert [(asked.guard, asked.reason) for asked in decision.trace] == [
+        ("claim", None if facts.claimed_fixed else FixedReason.NOT_CLAIMED),
+        ("change", None if changed else FixedReason.NO_CHANGE),
+    ]
 
 
 RETURNS = [
@@ -55,7 +61,7 @@ def test_what_a_return_means(facts: ReturnFacts, reason: ReturnReason, flip: boo
     decision = judge_return(facts, LIMITS)
     assert (decision.reason, decision.is_flip) == (reason, flip)
     escalates = reason in (ReturnReason.BOUNCE, ReturnReason.UNSTABLE_REVIEW)
-    assert (decision.outcome == ReturnOutcome.ESCALATE) is escalates
+    assert decision.outcome == (ReturnOutcome.ESCALATE if escalates else ReturnOutcome.REOPENED)
 
 
 THREADS = [

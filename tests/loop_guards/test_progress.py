@@ -115,6 +115,9 @@ MODEL_RUNS = [
     pytest.param(RUNS, {"spent": Spent(model_runs=99)}, True, id="one is left"),
     pytest.param(RUNS, {"spent": Spent(model_runs=100)}, False, id="none is left"),
     pytest.param(
+        Limits(max_model_runs=1), {"spent": Spent(model_runs=1)}, False, id="the smallest cut"
+    ),
+    pytest.param(
         RUNS,
         {"spent": Spent(model_runs=90), "worst_case": Spent(model_runs=11)},
         False,

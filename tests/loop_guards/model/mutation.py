@@ -53,7 +53,7 @@ LEFT_OUT = (
 FIRST = {
     "actors": "test_actors",
     "bound": "test_bound",
-    "budget": "test_progress",
+    "budget": "test_budget",
     "closing": "test_closing",
     "coalesce": "test_closing",
     "convergence": "test_verdicts",
