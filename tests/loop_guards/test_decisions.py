@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import pickle
+import re
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ import pytest
 
 import loop_guards
 from loop_guards import (
+    Acts,
     ClosePlan,
     Decision,
     HandoffDecision,
@@ -145,7 +147,8 @@ def test_every_word_survives_a_round_trip(kind: type[StrEnum]) -> None:
 
 
 def test_severities_are_ordered_by_how_bad_they_are() -> None:
-    """critical > warning > suggestion, compared by rank."""
+    """critical > warning > suggestion, compared by rank, 0 for the worst."""
+    assert [each.rank for each in Severity] == [0, 1, 2]
     assert sorted(Severity, key=lambda each: each.rank) == [
         Severity.CRITICAL,
         Severity.WARNING,
@@ -176,7 +179,7 @@ VALUES = [
     for name in loop_guards.__all__
     if isinstance(value := getattr(loop_guards, name), type) and is_dataclass(value)
 ]
-EVERY_VALUE = {
+EVERY_VALUE: set[type[Any]] = {
     value
     for name, module in sys.modules.items()
     if name.partition(".")[0] == "loop_guards"
@@ -185,9 +188,7 @@ EVERY_VALUE = {
 }
 
 
-@pytest.mark.parametrize(
-    "kind", sorted(EVERY_VALUE, key=lambda kind: kind.__name__), ids=lambda kind: kind.__name__
-)
+@pytest.mark.parametrize("kind", sorted(EVERY_VALUE, key=str), ids=lambda kind: kind.__name__)
 def test_facts_and_answers_are_frozen(kind: type[Any]) -> None:
     """What was decided about can't be changed afterwards, nor be given more fields."""
     assert kind.__dataclass_params__.frozen
@@ -247,6 +248,29 @@ def test_a_limit_that_makes_no_sense_is_named(name: str, value: object) -> None:
     arguments: dict[str, Any] = {name: value}
     with pytest.raises(ValueError, match=name):
         Limits(**arguments)
+
+
+REFUSED: list[tuple[str, Any, str]] = [
+    ("path_window", timedelta(0), "path_window must be a positive length of time"),
+    ("path_tasks", "3", "path_tasks must be a whole number, not '3'"),
+    ("path_tasks", 0, "path_tasks must be at least 1, not 0"),
+    ("max_fix_tasks", -1, "max_fix_tasks must be at least 0, not -1"),
+    ("pingpong_cap", 11, "pingpong_cap must be between 1 and 10"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "words"), REFUSED, ids=[each[2] for each in REFUSED])
+def test_the_error_says_what_a_limit_must_be(name: str, value: object, words: str) -> None:
+    """The field, what it may be, and what it was."""
+    arguments: dict[str, Any] = {name: value}
+    with pytest.raises(ValueError, match=f"^{re.escape(words)}$"):
+        Limits(**arguments)
+
+
+def test_an_act_can_not_be_counted_below_zero() -> None:
+    """The field and the reason."""
+    with pytest.raises(ValueError, match=r"^merges must not be negative: acts are counted$"):
+        Acts(merges=-1)
 
 
 def test_the_shipped_limits() -> None:
