@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from app.domain.jobs import Cause
 from app.domain.pull_request import Account, AccountKind
+from loop_guards import ActKind, ActorFacts, judge_actor
 
 KNOWN_BOTS = frozenset(
     {
@@ -97,13 +98,44 @@ def is_machine_account(account: Account) -> bool:
 
 
 def is_human_act(cause: Cause, machine_accounts: Iterable[str], our_logins: Iterable[str]) -> bool:
-    """Whether a person acted: a User, not driven by a machine, not through an App, not us."""
+    """Whether a person acted: a User, not driven by a machine, not through an App, not us.
+
+    What we post ourselves is known by its author here: a cause carries no id of it.
+    """
     machines = {plain_login(name) for name in (*machine_accounts, *our_logins)}
-    return not (
-        is_machine_account(cause.actor)
-        or cause.through_app is not None
-        or plain_login(cause.actor.login) in machines
+    facts = ActorFacts(
+        is_user=not is_machine_account(cause.actor),
+        machine_account=plain_login(cause.actor.login) in machines,
+        through_app=cause.through_app is not None,
     )
+    return judge_actor(facts).is_human
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One thing that was done to a pull request."""
+
+    kind: ActKind
+    by_human: bool
+
+
+_ACTIONS = {
+    "opened": ActKind.OPEN,
+    "synchronize": ActKind.PUSH,
+    "reopened": ActKind.REOPEN,
+    "ready_for_review": ActKind.READY,
+    "edited": ActKind.BASE_CHANGE,
+    "created": ActKind.COMMAND,
+    "requested_action": ActKind.COMMAND,
+    "rerequested": ActKind.COMMAND,
+}
+"""By the forge's name of it, what an act is that asked for a review: of comments only commands do,
+of checks their buttons."""
+
+
+def act_kind(action: str) -> ActKind:
+    """What a cause's action is to the guards. One that nobody knows changes nothing."""
+    return _ACTIONS.get(action, ActKind.COMMENT)
 
 
 def plain_login(login: str) -> str:

@@ -26,6 +26,7 @@ from app.review.context import changed_files, patch_names
 from app.review.found_by_code import found_by_code
 from app.review.judge import JudgeInput, Judgement, judge
 from app.review.plan import ReviewPlan, plan_review
+from app.review.returns import changes_shown
 from app.review.services import WriteRunFiles
 from app.review.source import (
     Source,
@@ -36,6 +37,7 @@ from app.review.source import (
     texts_of,
     touched,
 )
+from app.review.verdict import TaskView
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +119,11 @@ async def judged(
     conducted: Conducted,
     *,
     existing: tuple[Finding, ...] = (),
-    is_fix_pr: bool = False,
+    task: TaskView | None = None,
 ) -> Judgement:
     """What is to be made of the agents' answer. Every place in it is first brought to lines that
-    exist: a number beyond the file's end looks exact and points nowhere."""
+    exist: a number beyond the file's end looks exact and points nowhere. `task` is the one that
+    this change is the fix of."""
     held = (*conducted.review.judged, *await found_by_code(source, plan))
     said = (*conducted.reported, *(item.finding for item in held))
     texts = await texts_of(source.tree, (finding.location.path for finding in said))
@@ -140,7 +143,8 @@ async def judged(
             changed_since=await changed_since(source.repository, existing, source.head),
             code_at=code_at(texts, [(at.path, at.start_line) for at in locations]),
             touched=touched(source.diff, locations),
-            is_fix_pr=is_fix_pr,
+            is_fix_pr=task is not None,
+            since_handoff=await changes_shown(source, existing, task),
         )
     )
 

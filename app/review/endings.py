@@ -36,6 +36,7 @@ from loop_guards import (
     ReviewDecision,
     StartDecision,
     StartReason,
+    machine_rounds_after_act,
 )
 
 _SPENT = frozenset({StartReason.CAP, StartReason.BUDGET})
@@ -71,13 +72,17 @@ async def note_admission(
 ) -> None:
     """Keep what was decided about starting, and start; a refused run is one row that says so.
 
-    A person's act also ends a machines' ping-pong: their rounds count from here.
+    Some acts of persons also end a machines' ping-pong: their rounds count from here.
     """
     reason = str(decisions[-1].reason)
     async with job.store.write() as session:
         row = await session.get_one(PullRequestRow, facts.pull_request_id, with_for_update=True)
         if facts.by_human:
-            row.machine_rounds, row.last_human_act_at = 0, facts.now
+            row.last_human_act_at = facts.now
+        for act in facts.acts:
+            row.machine_rounds = machine_rounds_after_act(
+                row.machine_rounds, act.kind, by_human=act.by_human
+            )
         run = None
         if refusal is not None:
             run = _ended_run(job, row, RunState.SKIPPED, reason)

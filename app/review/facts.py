@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from app.domain.bots import Act
 from app.domain.diff import Diff
 from app.domain.findings import Finding
 from app.domain.forge import IssueComment
@@ -12,6 +13,7 @@ from app.domain.jobs import Cause
 from app.domain.pull_request import PullRequest, RepoRef, ReviewThread
 from app.domain.runs import Trigger
 from app.policy.load import EffectivePolicy
+from app.review.history import Turn
 from app.review.verdict import TaskView
 from loop_guards import Limits
 
@@ -21,8 +23,9 @@ class ReviewFacts:
     """One pull request at one head, as it was when the run began.
 
     `existing` are the open findings of earlier rounds (on a fix pull request also those of its
-    task). `by_human`: a person caused this run. `diff` is from `merge_base` to the head.
-    `rounds_before` counts the finished rounds of this pull request.
+    task). `acts` are what asked for this run, as the guards see it. `diff` is from `merge_base` to
+    the head. `rounds_before` counts the finished rounds of this pull request. `turn` is what came
+    between the last look at a fix and this one.
     """
 
     now: datetime
@@ -31,7 +34,7 @@ class ReviewFacts:
     pull_request_id: int
     trigger: Trigger
     causes: tuple[Cause, ...]
-    by_human: bool
+    acts: tuple[Act, ...]
     bot_signal: str | None
     policy: EffectivePolicy
     limits: Limits
@@ -44,5 +47,11 @@ class ReviewFacts:
     already_reviewed: bool
     lineage_id: int | None = None
     task: TaskView | None = None
+    turn: Turn | None = None
     threads: tuple[ReviewThread, ...] = ()
     comments: tuple[IssueComment, ...] = field(default=())
+
+    @property
+    def by_human(self) -> bool:
+        """Whether a person caused this run."""
+        return any(act.by_human for act in self.acts)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import takewhile
 
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from app.domain.bots import Authorship, BotSignal, bot_signal, is_human_act
-from app.domain.coverage import Coverage
-from app.domain.findings import Finding
-from app.domain.jobs import causes_of
+from app.domain.bots import Act, Authorship, BotSignal, act_kind, bot_signal, is_human_act
+from app.domain.findings import Finding, Location
+from app.domain.jobs import Cause, causes_of
 from app.domain.policy import Policy
 from app.domain.pull_request import PullRequest, RepoRef
 from app.domain.runs import RunState, Trigger
@@ -22,17 +20,37 @@ from app.git.process import Remote
 from app.jobs.context import JobContext
 from app.policy.read import read_policy
 from app.review.facts import ReviewFacts
+from app.review.history import (
+    NewHead,
+    Turn,
+    files_of,
+    flips_of,
+    known_patch,
+    looks_of,
+    records_of,
+    runs_of_task,
+    touched,
+    was_whole,
+)
 from app.review.record import charged_runs
 from app.review.services import ReviewServices
-from app.review.source import Source, open_source
-from app.review.verdict import TaskView
+from app.review.source import Source, open_source, paths_between
+from app.review.verdict import FixedBefore, TaskView
 from app.store.commands import BotFact, ensure_lineage, ensure_pull_request
 from app.store.findings import finding_rows, to_finding
 from app.store.fixtasks import link_fix_pull_request, task_of_branch
 from app.store.lineages import resumes_of, spent_of
 from app.store.queries import latest_run, task_findings
 from app.store.tables import FindingRow, FixTask, Lineage, PullRequestRow, ReviewRun
-from loop_guards import FindingStatus, Verdict
+from loop_guards import (
+    ActKind,
+    FindingStatus,
+    TaskReason,
+    blocking_since_resume,
+    ever_blocked,
+    rounds_started,
+    short_looks,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +72,7 @@ class _Ledger:
     rounds: int
     lineage_id: int | None
     task: TaskView | None
+    files: Mapping[int, frozenset[str]]
 
 
 async def gather(
@@ -84,6 +103,7 @@ async def gather(
     signal = bot_signal(_authorship(pull, policy.policy, services.our_logins, trailers))
     ledger = await _remember(job, repo, told, signal, as_of)
     causes = causes_of(job.payload)
+    acts = _acts(causes, policy.policy, services.our_logins)
     facts = ReviewFacts(
         now=job.clock.now(),
         repo=repo,
@@ -91,10 +111,7 @@ async def gather(
         pull_request_id=ledger.row.id,
         trigger=Trigger(job.payload.get("trigger", Trigger.WEBHOOK)),
         causes=causes,
-        by_human=any(
-            is_human_act(cause, policy.policy.machine_accounts, services.our_logins)
-            for cause in causes
-        ),
+        acts=acts,
         bot_signal=signal,
         policy=policy,
         limits=policy.policy.limits.for_guards(),
@@ -104,12 +121,43 @@ async def gather(
         previous_summary=ledger.previous.summary if ledger.previous else "",
         machine_rounds=ledger.row.machine_rounds,
         rounds_before=ledger.rounds,
-        already_reviewed=_same(ledger.previous, pull, policy.policy),
+        already_reviewed=_same(ledger.previous, pull, policy.policy)
+        and not (ledger.task and ledger.task.idle_turn),
         lineage_id=ledger.lineage_id,
         task=ledger.task,
+        turn=await _turn(source, ledger, ledger.task, acts) if ledger.task else None,
         threads=await forge.review_threads(repo, pull.number) if ledger.has_threads else (),
     )
     return Gathered(facts, source)
+
+
+def _acts(causes: Sequence[Cause], policy: Policy, our_logins: frozenset[str]) -> tuple[Act, ...]:
+    return tuple(
+        Act(
+            act_kind(cause.action),
+            by_human=is_human_act(cause, policy.machine_accounts, our_logins),
+        )
+        for cause in causes
+    )
+
+
+async def _turn(source: Source, ledger: _Ledger, task: TaskView, acts: tuple[Act, ...]) -> Turn:
+    """What came between the last look at the task's fix and this one."""
+    now = NewHead(
+        sha=source.head,
+        merge_base=source.merge_base,
+        patch_id=await source.repository.patch_id(source.merge_base, source.head),
+        by_person=any(act.by_human and act.kind is ActKind.PUSH for act in acts),
+        idle_turn=task.idle_turn,
+    )
+    changed: frozenset[str] | None = frozenset()
+    if task.looks:
+        changed = await paths_between(source.repository, task.looks[-1].head, source.head)
+    return Turn(
+        now,
+        touched=touched(task.looks, now, changed, ledger.files),
+        known_patch=known_patch(task.looks, now),
+    )
 
 
 def _authorship(
@@ -170,8 +218,16 @@ async def _remember(
             previous=await latest_run(session, row.id, state=RunState.DONE),
             rounds=sum(run.state is RunState.DONE for run in await charged_runs(session, row.id)),
             lineage_id=row.lineage_id,
-            task=await task_view(session, task, rows) if task else None,
+            task=_as_it_began(job, await task_view(session, task, rows)) if task else None,
+            files={row.id: files_of(row) for row in rows},
         )
+
+
+def _as_it_began(job: JobContext, task: TaskView) -> TaskView:
+    """The task as the job's run found it: a charged round has other words for its state."""
+    if not job.has("run"):
+        return task
+    return replace(task, idle_turn=bool(job.recorded("run").get("idle_turn")))
 
 
 async def _own_task(
@@ -188,39 +244,32 @@ async def task_view(session: AsyncSession, task: FixTask, rows: Sequence[Finding
     lineage = await session.get_one(Lineage, task.lineage_id)
     links = {link.finding_id: link for link, _ in await task_findings(session, task.id)}
     mirrors = [row for row in rows if row.source_finding_id in links]
-    rounds = _since_resume(await charged_runs(session, task.fix_pull_request_id or 0))
+    runs = await runs_of_task(session, task.id)
+    records = records_of(runs)
     return TaskView(
         task_id=task.id,
         lineage_id=task.lineage_id,
         handed={row.id: row.severity_at_handoff for row in mirrors if row.severity_at_handoff},
         ordered=frozenset(row.id for row in mirrors if links[row.source_finding_id or 0].ordered),
-        rounds_started=task.rounds_started,
+        rounds_started=rounds_started(records),
         allowance=task.allowance,
-        blocking_history=tuple(frozenset(run.blocking) for run in rounds),
+        blocking_history=blocking_since_resume(records, task.resumes),
         spent=spent_of(lineage),
         stopped=lineage.state is LineageState.STOPPED,
         escalated=task.state is FixTaskState.ESCALATED,
-        coverage_attempts=_short_in_a_row(rounds),
+        coverage_attempts=short_looks(records, task.resumes),
         lineage_resumes=await resumes_of(session, task.lineage_id),
+        resumes=task.resumes,
+        mirrored=frozenset(row.id for row in rows if row.source_finding_id is not None),
+        ever_blocked=ever_blocked(records),
+        looks=looks_of(runs, task.resumes),
+        flips=await flips_of(session, task.id, task.resumes),
+        fixed={row.fingerprint: _fixed_before(row) for row in rows if row.fixed_sha is not None},
+        idle_turn=task.state_reason == TaskReason.NOTHING_CHANGED,
     )
 
 
-def _since_resume(runs: Sequence[ReviewRun]) -> list[ReviewRun]:
-    """The finished rounds after the last escalation: only a person's resume leads on from one."""
-    since: list[ReviewRun] = []
-    for run in runs:
-        if run.verdict is Verdict.ESCALATED or run.state is RunState.FAILED:
-            since = []
-        elif run.state is RunState.DONE:
-            since.append(run)
-    return since
-
-
-def _short_in_a_row(rounds: Sequence[ReviewRun]) -> int:
-    whole = (not was_whole(run) for run in reversed(rounds))
-    return sum(1 for _ in takewhile(bool, whole))
-
-
-def was_whole(run: ReviewRun) -> bool:
-    """Whether a finished run covered everything it should, by everyone who should."""
-    return Coverage.from_json(run.coverage).is_full and not run.incomplete
+def _fixed_before(row: FindingRow) -> FixedBefore:
+    return FixedBefore(
+        row.id, row.fixed_sha or "", Location(row.path, row.start_line, row.end_line)
+    )

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from app.domain.diff import Diff
 from app.domain.findings import (
     CarriedClaim,
     CarriedState,
@@ -19,6 +20,7 @@ from app.domain.findings import (
     JudgedFinding,
     ReportedFinding,
 )
+from app.review.traces import cites
 from loop_guards import FixedDecision, FixedFacts, Origin, judge_fixed
 
 
@@ -49,6 +51,8 @@ class JudgeInput:
     coordinator's words about them. `changed_since` holds per short id of an earlier finding the
     files that changed since it was last seen. `code_at` gives the source line a finding
     points at ("" when unknown); `touched` says whether the pull request's own diff shows that line.
+    `since_handoff` is, on a fix pull request, per short id the change since the finding was handed
+    off or raised: a hunk of it may be cited as evidence.
     """
 
     existing: tuple[Finding, ...]
@@ -61,6 +65,7 @@ class JudgeInput:
     code_at: Mapping[tuple[str | None, int | None], str]
     touched: frozenset[tuple[str | None, int | None]]
     is_fix_pr: bool
+    since_handoff: Mapping[str, Diff] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +162,23 @@ def _carried(
         if says_fixed and finding.short_id in reraised:
             problems.append(f"{finding.short_id} was called fixed and raised again; it stays open.")
             says_fixed = False
-        files = {finding.location.path, *finding.also} - {None}
-        decision = judge_fixed(
-            FixedFacts(
-                claimed_fixed=says_fixed,
-                files=frozenset(name for name in files if name is not None),
-                changed_files=facts.changed_since.get(finding.short_id, frozenset()),
-            )
-        )
-        results.append(CarriedResult(finding, decision, claim.evidence if claim else ""))
+        evidence = claim.evidence if claim else ""
+        decision = judge_fixed(_fixed_facts(finding, evidence, facts, claimed=says_fixed))
+        results.append(CarriedResult(finding, decision, evidence))
     return tuple(results), tuple(problems)
+
+
+def _fixed_facts(
+    finding: Finding, evidence: str, facts: JudgeInput, *, claimed: bool
+) -> FixedFacts:
+    files = frozenset(name for name in (finding.location.path, *finding.also) if name is not None)
+    shown = facts.since_handoff.get(finding.short_id)
+    return FixedFacts(
+        claimed_fixed=claimed,
+        files=files,
+        changed_files=facts.changed_since.get(finding.short_id, frozenset()),
+        cited_hunk_changed=shown is not None and cites(evidence, files, shown),
+    )
 
 
 def _enter(reported: ReportedFinding, facts: JudgeInput) -> NewFinding:

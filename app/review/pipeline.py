@@ -61,6 +61,7 @@ from app.review.render import (
     unanswered_body,
     unpublished_text,
 )
+from app.review.returns import find_returns
 from app.review.services import ReviewServices
 from app.review.source import Source
 
@@ -238,11 +239,10 @@ def _metered(job: JobContext, run_id: int) -> EventSink:
 async def _judged(
     facts: ReviewFacts, source: Source, plan: ReviewPlan, conducted: Conducted
 ) -> RoundResult:
-    judgement = await judged(
-        source, plan, conducted, existing=facts.existing, is_fix_pr=facts.task is not None
-    )
+    judgement = await judged(source, plan, conducted, existing=facts.existing, task=facts.task)
     return RoundResult(
         judgement=judgement,
+        returned=await find_returns(facts, source, judgement),
         summary=conducted.review.summary,
         coverage=plan.coverage.failed("not_reviewed", conducted.unread),
         tier=plan.tier,

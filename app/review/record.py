@@ -20,9 +20,12 @@ from app.domain.tasks import FixTaskState, LineageState, ReviewerState
 from app.jobs.context import JobContext
 from app.review.facts import ReviewFacts
 from app.review.following import follow
+from app.review.history import RETURN, Turn, records_of, runs_of_task
 from app.review.judge import Judgement, NewFinding
+from app.review.returns import Returned, judge_returns
 from app.review.verdict import (
     Question,
+    RoundSigns,
     TaskView,
     as_json,
     fix_verdict,
@@ -41,7 +44,16 @@ from app.store.tables import (
     ReviewRun,
     ThreadRow,
 )
-from loop_guards import Decision, FindingStatus, NextDecision, VerdictDecision
+from loop_guards import (
+    Decision,
+    FindingStatus,
+    NextDecision,
+    ReturnDecision,
+    ReturnReason,
+    VerdictDecision,
+    machine_rounds_after_call,
+    rounds_started,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +71,7 @@ class RoundResult:
     failed_reviewers: tuple[str, ...]
     prompt_versions: Mapping[str, str]
     outcomes: tuple[ReviewerOutcome, ...] = ()
+    returned: tuple[Returned, ...] = ()
 
     @property
     def coverage_full(self) -> bool:
@@ -82,6 +95,8 @@ async def open_run(
         head_sha=facts.pull_request.head_sha,
         base_sha=facts.pull_request.base_sha,
         merge_base_sha=facts.merge_base,
+        patch_id=facts.turn.now.patch_id if facts.turn else None,
+        task_resumes=facts.task.resumes if facts.task else 0,
         policy_digest=facts.policy.policy.fingerprint,
         trigger=facts.trigger,
         machine_caused=not facts.by_human,
@@ -92,7 +107,9 @@ async def open_run(
     session.add(run)
     await session.flush()
     live = facts.policy.policy.mode is Mode.LIVE
-    await job.record_in(session, "run", {"id": run.id, "live": live})
+    # The task's own word of it is gone once the round is charged; a later try needs it too.
+    idle = facts.task is not None and facts.task.idle_turn
+    await job.record_in(session, "run", {"id": run.id, "live": live, "idle_turn": idle})
 
 
 async def charge(job: JobContext, run_id: int, now: datetime) -> None:
@@ -115,9 +132,10 @@ async def charge(job: JobContext, run_id: int, now: datetime) -> None:
         else:
             run.round_number = 1 + len(await charged_runs(session, run.pull_request_id))
         run.charged_at = now
-        if run.machine_caused:
-            row = await session.get_one(PullRequestRow, run.pull_request_id, with_for_update=True)
-            row.machine_rounds += 1
+        row = await session.get_one(PullRequestRow, run.pull_request_id, with_for_update=True)
+        row.machine_rounds = machine_rounds_after_call(
+            row.machine_rounds, machine_caused=run.machine_caused
+        )
 
 
 async def book_session_of(job: JobContext, run_id: int, now: datetime) -> None:
@@ -156,14 +174,17 @@ async def store_round(
         await _add_new(session, facts, result, run_id, now)
         await _update_carried(session, facts, result, run_id, now)
         findings = [to_finding(row) for row in await finding_rows(session, facts.pull_request_id)]
+        row = await session.get_one(PullRequestRow, facts.pull_request_id, populate_existing=True)
         task = await as_of_now(session, facts.task) if facts.task else None
-        question, verdict, following = _decide(replace(facts, task=task), findings, result)
+        returns = judge_returns(result.returned, task, facts.limits) if task else ()
+        signs = _signs(facts.turn, returns, newest_head=row.head_sha == run.head_sha)
+        question, verdict, following = _decide(replace(facts, task=task), findings, result, signs)
         _fill_run(run, result, verdict, following, now)
         session.add_all([_reviewer_run(item, run_id, now) for item in result.outcomes])
-        await _note(session, job, run, result.judgement, verdict, following)
+        answers = _answers(result.judgement, returns, verdict, following)
+        await _note(session, job, run, answers)
         if following is not None and facts.policy.policy.mode is Mode.LIVE:
             await follow(session, job, run, following, now)
-        row = await session.get_one(PullRequestRow, facts.pull_request_id)
         row.last_reviewed_sha, row.updated_at = facts.pull_request.head_sha, now
         await job.record_in(session, "judged", as_json(question))
     job.notify()
@@ -175,15 +196,28 @@ async def as_of_now(session: AsyncSession, task: TaskView) -> TaskView:
     lineage = await session.get_one(Lineage, task.lineage_id, populate_existing=True)
     return replace(
         task,
-        rounds_started=row.rounds_started,
+        rounds_started=rounds_started(records_of(await runs_of_task(session, task.task_id))),
         allowance=row.allowance,
         spent=spent_of(lineage),
         stopped=lineage.state is LineageState.STOPPED,
     )
 
 
+def _signs(
+    turn: Turn | None, returns: Sequence[tuple[ReturnDecision, int]], *, newest_head: bool
+) -> RoundSigns:
+    reasons = {decision.reason for decision, _ in returns}
+    return RoundSigns(
+        touched=turn is None or turn.touched,
+        known_patch=turn is not None and turn.known_patch,
+        bounced=ReturnReason.BOUNCE in reasons,
+        second_flip=ReturnReason.UNSTABLE_REVIEW in reasons,
+        newest_head=newest_head,
+    )
+
+
 def _decide(
-    facts: ReviewFacts, findings: Sequence[Finding], result: RoundResult
+    facts: ReviewFacts, findings: Sequence[Finding], result: RoundResult, signs: RoundSigns
 ) -> tuple[Question, VerdictDecision, NextDecision | None]:
     """The guards' answers, and the question whose answer is published. On a fix pull request the
     round just started counts already."""
@@ -192,7 +226,7 @@ def _decide(
         asked = human_question(findings, facts.limits, full=full)
         return asked, asked.answer(), None
     verdict = fix_verdict(findings, facts.task, full=full)
-    question = next_question(verdict, facts.task, facts.limits, full=full)
+    question = next_question(verdict, facts.task, facts.limits, signs, full=full)
     return question, verdict, question.answer()
 
 
@@ -304,22 +338,29 @@ def _reviewer_run(outcome: ReviewerOutcome, run_id: int, now: datetime) -> Revie
     return row
 
 
-async def _note(
-    session: AsyncSession,
-    job: JobContext,
-    run: ReviewRun,
+_Said = tuple[Decision, int | None]
+"""A decision, and the id of the finding it is about."""
+
+
+def _answers(
     judgement: Judgement,
+    returns: Sequence[_Said],
     verdict: VerdictDecision,
     following: NextDecision | None,
-) -> None:
-    """Everything that was asked about the round: earlier findings, the verdict, what follows."""
-    fixed = [(item.decision, item.finding.id) for item in judgement.carried]
-    after = [] if following is None else [(following, None)]
-    answers: dict[str, Sequence[tuple[Decision, int | None]]] = {
-        "fixed": fixed,
+) -> dict[str, Sequence[_Said]]:
+    """Everything that was asked about the round, by kind: earlier findings, those that came back,
+    the verdict, what follows."""
+    return {
+        "fixed": [(item.decision, item.finding.id) for item in judgement.carried],
+        RETURN: returns,
         "verdict": [(verdict, None)],
-        "after_round": after,
+        "after_round": [] if following is None else [(following, None)],
     }
+
+
+async def _note(
+    session: AsyncSession, job: JobContext, run: ReviewRun, answers: Mapping[str, Sequence[_Said]]
+) -> None:
     for kind, said in answers.items():
         await note_decisions(
             session,

@@ -216,15 +216,16 @@ async def changed_since(
     for finding in findings:
         seen = finding.last_seen_sha
         if seen not in by_sha:
-            by_sha[seen] = await _changed_paths(repository, seen, head)
+            by_sha[seen] = await paths_between(repository, seen, head) or frozenset()
         result[finding.short_id] = by_sha[seen]
     return result
 
 
-async def _changed_paths(repository: Repository, seen: str, head: str) -> frozenset[str]:
+async def paths_between(repository: Repository, seen: str, head: str) -> frozenset[str] | None:
+    """The paths that differ between two commits; None if the first is no longer to be had."""
     try:
         return await repository.changed_paths(seen, head)
     except GitError:
         if await repository.has(seen):
             raise
-        return frozenset()
+        return None

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from app.domain.findings import Finding
+from app.domain.findings import Finding, Location
 from app.domain.permits import SaidVerdict
+from app.review.history import Look
 from loop_guards import (
     AfterRoundFacts,
     FindingStatus,
     FixFinding,
     Limits,
     NextDecision,
+    Origin,
     RubricFinding,
     Severity,
     Spent,
@@ -27,13 +29,26 @@ from loop_guards import (
 
 
 @dataclass(frozen=True, slots=True)
+class FixedBefore:
+    """A finding that was marked fixed, at which commit, and where it was until then."""
+
+    id: int
+    sha: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
 class TaskView:
     """The fix task that a fix pull request answers, as a round needs it.
 
     `handed` maps ids of this pull request's findings to the severity frozen at handoff;
-    `ordered` are those of them that a person ordered. `blocking_history` holds the blocking sets
-    of the rounds since the last resume, oldest first; `coverage_attempts` are the latest of them in
-    a row that could not cover everything. `spent` is what the whole lineage used so far.
+    `ordered` are those of them that a person ordered, `mirrored` all that came with the task, also
+    those that were taken off it. `blocking_history` holds the blocking sets of the rounds since the
+    last resume, oldest first, and `looks` those rounds; `coverage_attempts` are the latest of them
+    in a row that could not cover everything. `ever_blocked` reaches back to the task's first round.
+    `flips` counts returns without a bot's change since the last resume. `fixed` are the findings
+    that were marked fixed, by fingerprint. `idle_turn`: the latest turn ended without any change.
+    `spent` is what the whole lineage used so far.
     """
 
     task_id: int
@@ -48,6 +63,24 @@ class TaskView:
     escalated: bool
     coverage_attempts: int = 0
     lineage_resumes: int = 0
+    resumes: int = 0
+    mirrored: frozenset[int] = frozenset()
+    ever_blocked: frozenset[int] = frozenset()
+    looks: tuple[Look, ...] = ()
+    flips: Mapping[int, int] = field(default_factory=dict)
+    fixed: Mapping[str, FixedBefore] = field(default_factory=dict)
+    idle_turn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RoundSigns:
+    """What is known of a round besides its verdict, as `AfterRoundFacts` names it."""
+
+    touched: bool = True
+    known_patch: bool = False
+    bounced: bool = False
+    second_flip: bool = False
+    newest_head: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +153,7 @@ def human_question(findings: Iterable[Finding], limits: Limits, *, full: bool) -
 
 
 def next_question(
-    verdict: VerdictDecision, task: TaskView, limits: Limits, *, full: bool
+    verdict: VerdictDecision, task: TaskView, limits: Limits, signs: RoundSigns, *, full: bool
 ) -> NextQuestion:
     """What follows this round, which counts in `task.rounds_started` and `task.spent` already."""
     return NextQuestion(
@@ -132,6 +165,11 @@ def next_question(
             spent=task.spent,
             stopped=task.stopped,
             coverage_attempts=0 if full else task.coverage_attempts + 1,
+            bounced=signs.bounced,
+            second_flip=signs.second_flip,
+            touched=signs.touched,
+            known_patch=signs.known_patch,
+            newest_head=signs.newest_head,
             lineage_resumes=task.lineage_resumes,
         ),
         limits,
@@ -162,7 +200,9 @@ def _without_answer(task: TaskView, *, unavailable: bool) -> AfterRoundFacts:
 
 
 def _fix_finding(finding: Finding, task: TaskView) -> FixFinding:
+    """A finding's severity is written once, at first sight: it is the one it was raised at."""
     of_task = finding.id in task.handed
+    raised_here = finding.origin is Origin.INTRODUCED and finding.id not in task.mirrored
     return FixFinding(
         id=finding.id,
         status=finding.status,
@@ -171,6 +211,6 @@ def _fix_finding(finding: Finding, task: TaskView) -> FixFinding:
         severity_at_handoff=task.handed.get(finding.id),
         severity_when_raised=finding.severity,
         ordered=finding.id in task.ordered,
-        in_own_diff=not of_task,
-        was_blocking=any(finding.id in blocking for blocking in task.blocking_history),
+        in_own_diff=raised_here,
+        was_blocking=finding.id in task.ever_blocked,
     )

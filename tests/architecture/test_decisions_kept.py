@@ -19,12 +19,22 @@ import pytest
 from sqlmodel import select
 
 import loop_guards
+from app.domain.runs import AgentName
 from app.store.session import Store, open_store
 from app.store.tables import DecisionRow
 from loop_guards import ClosePlan, Decision, Severity
 from tests.handoff.fixtures import stage_templates
 from tests.handoff.stage import open_stage
-from tests.review.story import BASE, PLANTED, SEARCH, open_fix, open_story
+from tests.review.story import (
+    BASE,
+    BEFORE,
+    PLANTED,
+    SEARCH,
+    finding,
+    findings,
+    open_fix,
+    open_story,
+)
 from tests.store.databases import sqlite_template
 
 __all__ = ["sqlite_template", "stage_templates"]
@@ -39,6 +49,7 @@ KEPT = {
     ("app.review.admit", "may_review"): "review_start",
     ("app.review.admit", "may_start_round"): "review_start",
     ("app.review.judge", "judge_fixed"): "fixed",
+    ("app.review.returns", "judge_return"): "return",
     ("app.review.verdict", "after_round"): "after_round",
     ("app.review.verdict", "decide_fix_verdict"): "verdict",
     ("app.review.verdict", "decide_rubric"): "verdict",
@@ -49,6 +60,11 @@ KEPT = {
 verdict is asked for again when it is published; that is the question of the kept decision, whose
 answer is the same.
 """
+
+
+PART_OF_OTHERS = {("app.domain.bots", "judge_actor")}
+"""Answers that are one fact of the next question: who acted stands, as `by_human`, among what that
+one compared."""
 
 
 def deciding() -> set[str]:
@@ -83,7 +99,7 @@ def test_every_question_is_listed_with_its_kind() -> None:
         for path in paths
         for question in asked_in(path.read_text(encoding="utf-8"))
     }
-    assert asked == set(KEPT)
+    assert asked == set(KEPT) | PART_OF_OTHERS
 
 
 def test_a_question_is_noticed() -> None:
@@ -115,6 +131,9 @@ FIX = Counter({"review_start": 2, "fixed": 3, "verdict": 1, "after_round": 1})
 """A round of a fix with three findings: may it be reviewed, may a round start, each finding, the
 verdict, what follows."""
 
+BACK = Counter({"review_start": 2, "return": 1, "verdict": 1, "after_round": 1})
+"""A round in which the only finding, fixed by then, is reported again."""
+
 HAND_OFF = Counter({"order": 1, "handoff": 3, "turn_start": 1})
 """An order, a merge that leaves three findings, and the turn of the one task they become."""
 
@@ -127,6 +146,20 @@ async def test_a_round_keeps_what_was_asked_about_it(ledger: Store, tmp_path: Pa
     story.model.carried = {"F1": "fixed"}
     await story.review(actor=None)
     assert await kinds(ledger) == FIX
+
+
+async def test_a_return_keeps_what_was_asked_about_it(ledger: Store, tmp_path: Path) -> None:
+    """One decision for each finding that was fixed and is back."""
+    story = await open_story(ledger, tmp_path)
+    await open_fix(story, Severity.WARNING, tree={**BASE, SEARCH: BEFORE + b"# tidy\n"})
+    story.model.carried = {"F1": "fixed"}
+    await story.review(actor=None)
+    before = await kinds(ledger)
+    story.push({**BASE, SEARCH: PLANTED})
+    again = finding(severity="warning", title="Old warning")
+    story.model.answers = {AgentName.GENERAL: [findings(again)]}
+    await story.review(actor=None)
+    assert await kinds(ledger) - before == BACK
 
 
 async def test_a_merge_keeps_what_was_asked_about_it(
@@ -147,4 +180,4 @@ async def test_a_merge_keeps_what_was_asked_about_it(
 
 def test_the_stories_ask_everything() -> None:
     """No kind is listed that none of these stories shows."""
-    assert set(KEPT.values()) == set(FIX) | set(HAND_OFF)
+    assert set(KEPT.values()) == set(FIX) | set(BACK) | set(HAND_OFF)

@@ -45,7 +45,7 @@ from app.domain.forge import AppIdentity, CloneRemote
 from app.domain.jobs import Cause, JobKind
 from app.domain.markers import markers_of
 from app.domain.pull_request import Account, AccountKind, PullRequest, PullRequestState, RepoRef
-from app.domain.runs import AgentName, Trigger, Usage
+from app.domain.runs import AgentName, RunState, Trigger, Usage
 from app.forges.port import Forge
 from app.forges.recording import RecordingForge, World
 from app.git.mirror import Mirrors
@@ -534,6 +534,7 @@ async def open_fix(story: Story, *severities: Severity, tree: Tree, **changes: A
         task = FixTask(**values)
         session.add(task)
         await session.flush()
+        session.add_all([_spent_round(source.id, task, now) for _ in range(task.rounds_started)])
         for row in found:
             row.fix_task_id = task.id
             session.add(
@@ -546,6 +547,19 @@ async def open_fix(story: Story, *severities: Severity, tree: Tree, **changes: A
             )
     story.open_pull(tree, number=2, author=FIXER, head_ref="mergeward/fix/1", title="Fix")
     return task.id
+
+
+def _spent_round(pull_request_id: int, task: FixTask, now: datetime) -> ReviewRun:
+    """A round that was charged and said nothing."""
+    return ReviewRun(
+        pull_request_id=pull_request_id,
+        fix_task_id=task.id,
+        head_sha="0" * 40,
+        trigger=Trigger.WEBHOOK,
+        state=RunState.CANCELLED,
+        charged_at=now,
+        created_at=now,
+    )
 
 
 def _source_finding(pull_request_id: int, severity: Severity, sha: str) -> FindingRow:

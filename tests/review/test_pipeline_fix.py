@@ -145,7 +145,7 @@ async def test_a_fix_at_its_cap_is_escalated(story: Story) -> None:
         STARTED,
         "review REQUEST_CHANGES []",
         "status",
-        "comment escalation-1",
+        "comment escalation-5",
         "label mergeward:needs-human",
         "check action_required: A human is needed: 1 critical",
     ]
@@ -187,14 +187,15 @@ async def another_task(story: Story, state: TaskState) -> int:
 @pytest.mark.parametrize("used", ["rounds", "tokens"])
 async def test_no_round_starts_beyond_the_limits(story: Story, used: str) -> None:
     """Rounds or budget used up: no model is called, and a person is asked at once."""
-    await open_fix(story, C, tree=TRIED, rounds_started=5 if used == "rounds" else 1)
+    before = 5 if used == "rounds" else 1
+    await open_fix(story, C, tree=TRIED, rounds_started=before)
     if used == "tokens":
         async with story.store.write() as session:
             (await session.get_one(Lineage, 1)).input_tokens = 2_000_000
     reason = "cap" if used == "rounds" else "budget"
     await story.review(actor=None)
     assert story.page() == [
-        "comment escalation-1",
+        f"comment escalation-{before + 1}",
         "label mergeward:needs-human",
         f"check action_required: Skipped: {reason}",
     ]
@@ -226,7 +227,7 @@ async def test_a_look_at_an_ended_task_brings_nothing_back(story: Story, state: 
     assert ((await task_of(story)).state, await turns(story)) == (state, [])
 
 
-async def past_round(story: Story, verdict: Verdict, blocking: list[int]) -> None:
+async def past_round(story: Story, blocking: list[int]) -> None:
     """A round of an earlier day, as the ledger holds it."""
     row = await story.row()
     async with story.store.write() as session:
@@ -236,7 +237,7 @@ async def past_round(story: Story, verdict: Verdict, blocking: list[int]) -> Non
             head_sha="0" * 40,
             trigger=Trigger.WEBHOOK,
             state=RunState.DONE,
-            verdict=verdict,
+            verdict=Verdict.CHANGES_REQUESTED,
             blocking=blocking,
             charged_at=story.clock.now(),
             created_at=story.clock.now(),
@@ -245,27 +246,24 @@ async def past_round(story: Story, verdict: Verdict, blocking: list[int]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("earlier", "state"),
+    ("resumes", "state"),
     [
-        pytest.param(
-            [Verdict.CHANGES_REQUESTED] * 2, TaskState.ESCALATED, id="two turns changed nothing"
-        ),
-        pytest.param(
-            [Verdict.CHANGES_REQUESTED, Verdict.ESCALATED], TaskState.QUEUED, id="resumed since"
-        ),
+        pytest.param(0, TaskState.ESCALATED, id="two turns changed nothing"),
+        pytest.param(1, TaskState.QUEUED, id="resumed since"),
     ],
 )
 async def test_a_resume_clears_the_memory_of_stalls(
-    story: Story, earlier: list[Verdict], state: TaskState
+    story: Story, resumes: int, state: TaskState
 ) -> None:
     """The same blocking set for the third time is a stall; rounds before a resume do not count."""
     await open_fix(story, C, tree=TRIED, rounds_started=2, allowance=7)
     await story.review(actor=None)
     story.page()
-    story.push({**TRIED, "README.md": b"again\n"})
+    story.push({**TRIED, SEARCH: PLANTED + b"\n# again\n"})
     mirror = next(row for row in await story.rows(FindingRow) if row.source_finding_id)
-    for verdict in earlier[1:]:
-        await past_round(story, verdict, [mirror.id])
+    await past_round(story, [mirror.id])
+    async with story.store.write() as session:
+        (await session.get_one(FixTask, 1)).resumes = resumes
     await story.review(actor=None)
     task = await task_of(story)
     assert task.state is state

@@ -32,7 +32,8 @@ class ReviewRun(UsageColumns, table=True):
     `charged_at` is the moment of the first model call: from then on the run is a round, and
     `round_number` says which of its pull request (or fix task). `blocking` are the ids of the
     findings that stood in the way at its end; `incomplete` names agents whose part is missing.
-    `check_run_id` is GitHub's.
+    `task_resumes` is how often its fix task had been resumed when it began, `patch_id` what the
+    fix proposed then. `check_run_id` is GitHub's.
     """
 
     __tablename__ = "review_runs"
@@ -52,6 +53,7 @@ class ReviewRun(UsageColumns, table=True):
     machine_caused: bool = flag()
     state: RunState = member_of(RunState, RunState.QUEUED, index=True)
     round_number: int | None = integer(optional=True)
+    task_resumes: int = count()
     charged_at: datetime | None = moment(optional=True)
     tier: Tier | None = member_of(Tier, optional=True)
     verdict: Verdict | None = member_of(Verdict, optional=True)
