@@ -51,7 +51,7 @@ def settings_of(letter: str, *, thorough: bool) -> Iterator[Setting | SourceSett
     """The arrangements of a world; the thorough ones have more of everything."""
     match letter:
         case "a":
-            yield from world_a()
+            yield from world_a(thorough=thorough)
         case "b":
             yield the_bound_reached()
             yield from world_b(thorough=thorough)

@@ -94,8 +94,8 @@ MUTANTS = (
         "convergence.py",
         "return finding.severity_when_raised is Severity.CRITICAL",
         "return finding.severity_when_raised.at_least(Severity.WARNING)",
-        "a",
-        "",
+        "f",
+        "a bot's",
         "only_task_blocks",
     ),
     Mutant(
@@ -112,8 +112,8 @@ MUTANTS = (
         "convergence.py",
         "return finding.severity_when_raised is Severity.CRITICAL",
         "return False",
-        "a",
-        "two on one file",
+        "f",
+        "a bot's",
         "blocking_stays",
     ),
     Mutant(

@@ -19,7 +19,7 @@ from tests.loop_guards.model.moves import FIX_ROUND, NOTHING
 from tests.loop_guards.model.worlds import CAP3, RARE, arrangement, the_bound_reached
 
 PARTS = {
-    "a": (100_000, 300_000),
+    "a": (300_000, 600_000),
     "b": (None, 300_000),
     "c": (120_000, 240_000),
     "d": (None, 100_000),

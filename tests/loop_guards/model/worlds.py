@@ -88,12 +88,17 @@ def arrangement(
     )
 
 
-def world_a() -> Iterator[Setting]:
-    """Three source pull requests, three findings, two files, two targets, cap 3, no overrides."""
+def world_a(*, thorough: bool) -> Iterator[Setting]:
+    """Three source pull requests, three findings, two files, two targets, cap 3, no overrides.
+
+    The thorough one has findings first raised on the fix besides, which multiplies everything.
+    """
+    new = int(thorough)
     yield arrangement(
         "a: two on one file",
         (Kind(0, 0, target="red"), Kind(1, 0, target="red"), Kind(2, 1, target="purple")),
         symmetries=(Renaming((1, 0, 2), (1, 0, 2), (0, 1)),),
+        max_introduced=new,
     )
     yield arrangement(
         "a: a fix of both files",
@@ -102,6 +107,7 @@ def world_a() -> Iterator[Setting]:
             Kind(1, 0, Severity.CRITICAL, target="purple"),
             Kind(2, 1, target="red"),
         ),
+        max_introduced=new,
     )
     yield arrangement(
         "a: three on one file",
@@ -110,6 +116,7 @@ def world_a() -> Iterator[Setting]:
             Renaming(order, order, (0,))
             for order in ((1, 0, 2), (0, 2, 1), (2, 1, 0), (1, 2, 0), (2, 0, 1))
         ),
+        max_introduced=new,
     )
 
 
