@@ -136,6 +136,7 @@ class ScriptedModel:
 
     answers: dict[AgentName, Sequence[Speech]] = field(default_factory=dict)
     carried: dict[str, str] = field(default_factory=dict)
+    evidence: str = "line 2"
     calls: list[str] = field(default_factory=list)
     tasks: list[AgentTask] = field(default_factory=list)
     before: Callable[[AgentTask], Awaitable[None]] | None = None
@@ -172,7 +173,7 @@ class ScriptedModel:
         """A coordinator's answer with these findings."""
         known = re.findall(r'<finding id="(F\d+)"', task.prompt)
         carried = "".join(
-            f'<item id="{name}" state="{self.carried.get(name, "open")}">line 2</item>'
+            f'<item id="{name}" state="{self.carried.get(name, "open")}">{self.evidence}</item>'
             for name in known
         )
         return (

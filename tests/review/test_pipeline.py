@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from app.agents.port import AgentTask
 from app.domain.runs import AgentName, RunState, Trigger
 from app.domain.tasks import ReviewerState
 from loop_guards import FindingStatus, Origin, Verdict
 from tests.review.story import (
     BASE,
+    MACHINE,
     NOTHING,
+    PERSON,
     PLANTED,
     SEARCH,
     Story,
@@ -175,3 +179,23 @@ async def test_agents_read_the_change_by_their_tools(story: Story) -> None:
     story.model.answers = {AgentName.GENERAL: [reads]}
     await story.review()
     assert all("db.run" in answer for answer in seen)
+
+
+@pytest.mark.parametrize(
+    ("action", "rounds"),
+    [
+        pytest.param("synchronize", 0, id="a push"),
+        pytest.param("created", 0, id="a command"),
+        pytest.param("reopened", 1, id="a reopening"),
+        pytest.param("edited", 1, id="a new base"),
+    ],
+)
+async def test_which_acts_end_a_ping_pong(story: Story, action: str, rounds: int) -> None:
+    """Machines' rounds are counted from a person's last open, push or command; other acts of
+    persons are reviewed, and count anew for nobody."""
+    story.open_pull(HEAD)
+    await story.review(MACHINE)
+    assert (await story.row()).machine_rounds == 1
+    story.push(ELSEWHERE)
+    await story.review(PERSON, action=action)
+    assert (await story.row()).machine_rounds == rounds

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from app.domain.runs import AgentName, Trigger
@@ -161,3 +163,63 @@ async def test_a_known_patch_is_a_stall(story: Story, by_person: bool, state: Ta
     assert task.state is state
     assert task.escalation_reason == (None if by_person else "stall")
     assert (await story.last_run()).patch_id == (await story.runs())[0].patch_id
+
+
+@pytest.mark.parametrize(
+    ("evidence", "state"),
+    [
+        pytest.param("app/search.py:3", TaskState.APPROVED, id="a line of the fix"),
+        pytest.param("README.md:1", TaskState.ESCALATED, id="another file"),
+        pytest.param("line 3", TaskState.ESCALATED, id="no place"),
+    ],
+)
+async def test_a_reviewer_can_take_back_what_it_kept(
+    story: Story, evidence: str, state: TaskState
+) -> None:
+    """Kept open though it was fixed: the reviewer may point at the fix later, when nothing more
+    changes in that file."""
+    await open_fix(story, C, tree=GOOD)
+    await story.review(actor=None)
+    story.push({**GOOD, "README.md": b"elsewhere\n"})
+    says(story, F1="fixed")
+    story.model.evidence = evidence
+    await story.review(actor=None)
+    assert (await task_of(story)).state is state
+
+
+async def test_what_a_fix_brought_in_is_no_evidence_of_its_repair(story: Story) -> None:
+    """A critical of the fix itself: its own hunk was there when it was raised, so citing that
+    closes nothing; a later change of the line does."""
+    await open_fix(story, W, tree=BAD)
+    new = findings(finding(title="Brought in"))
+    says(story, raised=new, F1="fixed")
+    await story.review(actor=None)
+    story.push({**BAD, "README.md": b"elsewhere\n"})
+    says(story, F2="fixed")
+    story.model.evidence = "app/search.py:2"
+    await story.review(PERSON, action="synchronize")
+    assert (await story.findings())[1].status is FindingStatus.OPEN
+    story.push(GOOD)
+    await story.review(PERSON, action="synchronize")
+    assert (await story.findings())[1].status is FindingStatus.FIXED
+
+
+async def test_a_later_try_knows_of_the_empty_turn(story: Story) -> None:
+    """The worker dies in the look that an empty turn led to; the charged round has other words
+    for its task's state by then, and is a stall nevertheless."""
+    await open_fix(story, C, tree={**BASE, SEARCH: PLANTED + b"# tried\n"})
+    await story.review(actor=None)
+    async with story.store.write() as session:
+        task = await session.get_one(FixTask, 1)
+        task.state, task.state_reason = TaskState.REVIEWING, "nothing_changed"
+
+    async def dies(_: object) -> str:
+        async with story.store.write() as session:
+            (await session.get_one(FixTask, 1)).state_reason = "round_started"
+        raise asyncio.CancelledError
+
+    story.model.answers = {AgentName.GENERAL: [dies, NOTHING]}
+    story.model.calls.clear()
+    await story.review(actor=None)
+    await story.recover()
+    assert (await task_of(story)).escalation_reason == "stall"
