@@ -14,7 +14,7 @@ from app.commands.requests import handoff_request, review_request
 from app.domain.effects import CommentReceipt
 from app.domain.markers import Marker
 from app.domain.permits import ResumePermit
-from app.domain.tasks import FixTaskState, OrderState
+from app.domain.tasks import OrderState
 from app.jobs.context import JobContext
 from app.jobs.ledger import enqueue
 from app.jobs.turns import turn_request
@@ -171,8 +171,6 @@ async def _resume(
     session: AsyncSession, job: JobContext, asked: Asked, task_id: int, permit: ResumePermit
 ) -> None:
     task = await session.get_one(FixTask, task_id, with_for_update=True, populate_existing=True)
-    if task.state is not FixTaskState.ESCALATED:
-        return
     rounds = asked.policy.limits.for_guards().resume_rounds
     if await resume_task(session, task, permit, rounds, now=asked.now):
         await enqueue(session, turn_request(task, job.claim.installation_id), now=asked.now)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.domain.tasks import FixTaskState
 from app.fixer.agent import NO_ANSWER, FixAnswer, FixSession
 from app.fixer.facts import Place
 from app.fixer.render import commit_message, view_of
 from app.fixer.verify import Verified, verify
 from app.fixer.workspace import EditableTree
 from app.git.worktrees import Checkout, Identity, checkout
+from loop_guards import TaskEvent
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The task ends here, in this state, for this reason code."""
+    """The turn ends here without a push: what that is to the task, and the reason code."""
 
-    state: FixTaskState
+    event: TaskEvent
     reason: str
     answer: FixAnswer = NO_ANSWER
 
@@ -46,16 +46,24 @@ async def attempt(session: FixSession, place: Place, identity: Identity) -> Comm
         if verified.passed:
             return done
         if session.left == 0:
-            return Ended(FixTaskState.DECLINED, "verify_failed", done.answer)
+            return _unfit(session, done.answer)
         again = await _commit(
             session, files, identity, most=session.left, check_said=verified.output
         )
         if isinstance(again, Ended):
-            failed = again.state is FixTaskState.FAILED
-            return again if failed else Ended(again.state, "verify_failed", done.answer)
+            failed = again.event is TaskEvent.TURN_FAILED
+            return again if failed else _unfit(session, done.answer)
         if (await _check(session, place, again.sha)).passed:
             return again
-        return Ended(FixTaskState.DECLINED, "verify_failed", again.answer)
+        return _unfit(session, again.answer)
+
+
+def _unfit(session: FixSession, answer: FixAnswer) -> Ended:
+    """What the check refuses is not pushed, and the task is over. That is no empty turn: another
+    look at an open proposal would not be about what was made."""
+    proposed = session.facts.fix_number is not None
+    event = TaskEvent.TURN_FAILED if proposed else TaskEvent.TURN_EMPTY
+    return Ended(event, "verify_failed", answer)
 
 
 async def _commit(
@@ -63,11 +71,11 @@ async def _commit(
 ) -> Committed | Ended:
     answer = await session.work(EditableTree(files.path), most=most, check_said=check_said)
     if answer.failed is not None:
-        return Ended(FixTaskState.FAILED, f"fixer_{answer.failed}", answer)
+        return Ended(TaskEvent.TURN_FAILED, f"fixer_{answer.failed}", answer)
     message = commit_message(view_of(session.facts, answer))
     sha = await files.commit_all(message, identity)
     if sha is None:
-        return Ended(FixTaskState.DECLINED, "nothing_changed", answer)
+        return Ended(TaskEvent.TURN_EMPTY, "nothing_changed", answer)
     return Committed(sha, answer)
 
 

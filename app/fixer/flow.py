@@ -39,7 +39,7 @@ from app.git.process import Remote
 from app.git.worktrees import Identity, push, remote_sha
 from app.jobs.context import JobContext
 from app.jobs.places import repo_of
-from loop_guards import StartDecision, StartReason, may_start_turn
+from loop_guards import StartDecision, StartReason, TaskEvent, may_start_turn
 
 WORKABLE = (FixTaskState.QUEUED, FixTaskState.FIXING)
 _PAUSES = (StartReason.STOPPED, StartReason.KILL_SWITCH)
@@ -81,7 +81,7 @@ async def report_failure(job: JobContext, error: BaseException, services: FixerS
     facts = await gather(job)
     if job.has("ended") or not is_due(facts):
         return
-    ended = Ended(FixTaskState.FAILED, _failure(error))
+    ended = Ended(TaskEvent.TURN_FAILED, _failure(error))
     await end_turn(job, facts, ended, _words(facts, ended))
     await _tell(job, services)
 
@@ -145,14 +145,14 @@ async def _left(
     await drop_gone(job, facts, gone)
     left = tuple(finding for finding in facts.findings if finding.id not in gone)
     if not left:
-        ended = Ended(FixTaskState.OBSOLETE, "nothing_left")
+        ended = Ended(TaskEvent.EMPTIED_BY_BASE, "nothing_left")
         await end_turn(job, facts, ended, _words(facts, ended), decision)
         return None
     return replace(facts, findings=left)
 
 
 async def _committed(session: FixSession, forge: Forge, place: Place) -> bool:
-    """Whether the turn's work is a commit in the mirror. If not, the task has ended."""
+    """Whether the turn's work is a commit in the mirror. If not, the turn has ended."""
     me = await forge.identity()
     done = await attempt(session, place, Identity(me.commit_name, me.commit_email))
     job, facts = session.job, session.facts
@@ -177,7 +177,7 @@ async def _pushed(job: JobContext, forge: Forge, facts: TurnFacts, place: Place)
     if lost is None:
         await push(place.mirror, remote, sha=made["sha"], branch=facts.branch, expected=made["tip"])
     elif lost is Lost.MOVED:
-        await finish_turn(job, facts, None, reason=lost)
+        await finish_turn(job, facts, at, reason=lost)
     else:
         await _failed(job, facts, lost)
     return lost is None
@@ -187,7 +187,7 @@ async def _proposed(job: JobContext, forge: Forge, facts: TurnFacts) -> None:
     """The fix pull request exists, and the ledger knows it."""
     made = job.recorded("commit")
     if facts.fix_number is not None:
-        await finish_turn(job, facts, None)
+        await finish_turn(job, facts, made["sha"])
         return
     view = view_of(facts, FixAnswer.from_json(made["answer"]))
     wanted = OpenPullRequest(
@@ -198,11 +198,11 @@ async def _proposed(job: JobContext, forge: Forge, facts: TurnFacts) -> None:
         marker=Marker(MarkerKind.FIX, f"task:{facts.task_id}"),
     )
     receipt = await forge.ensure_pull_request(facts.repo, wanted)
-    await finish_turn(job, facts, receipt.pull_request)
+    await finish_turn(job, facts, made["sha"], receipt.pull_request)
 
 
 async def _failed(job: JobContext, facts: TurnFacts, reason: str) -> None:
-    ended = Ended(FixTaskState.FAILED, reason)
+    ended = Ended(TaskEvent.TURN_FAILED, reason)
     await end_turn(job, facts, ended, _words(facts, ended))
 
 

@@ -12,16 +12,17 @@ from app.domain.effects import Comment
 from app.domain.permits import TurnPermit, must_be
 from app.domain.pull_request import PullRequest
 from app.domain.tasks import FixTaskState
+from app.errors import JobCancelled
 from app.fixer.attempt import Committed, Ended
 from app.fixer.facts import Place, TurnFacts
 from app.jobs.context import JobContext
 from app.jobs.ledger import enqueue
-from app.jobs.turns import turn_request
+from app.jobs.turns import look_request, turn_request
 from app.store.commands import BotFact, ensure_pull_request
 from app.store.decisions import note_decision
-from app.store.fixtasks import end_task, link_fix_pull_request
-from app.store.tables import FindingRow, FixTask, FixTaskFinding
-from loop_guards import FindingStatus, StartDecision
+from app.store.fixtasks import link_fix_pull_request, move
+from app.store.tables import FindingRow, FixTask, FixTaskFinding, PullRequestRow, ReviewRun
+from loop_guards import FindingStatus, StartDecision, TaskDecision, TaskEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +35,23 @@ class Words:
 
 
 async def begin_turn(job: JobContext, facts: TurnFacts, permit: TurnPermit) -> None:
-    """The guards let the turn begin; it is counted once, whatever happens to the worker."""
+    """The guards let the turn begin; it is counted once, whatever happens to the worker.
+
+    Raises JobCancelled if the task went another way since the turn was asked about.
+    """
     must_be(permit, TurnPermit)
     now = job.clock.now()
     async with job.store.write() as session:
+        await job.hold(session)
         await _note(session, job, facts, permit.decision)
-        if job.has("turn"):
-            await job.hold(session)
-            return
         task = await session.get_one(FixTask, facts.task_id, with_for_update=True)
-        task.state, task.turns, task.updated_at = FixTaskState.FIXING, facts.turn, now
-        await job.record_in(session, "turn", {"number": facts.turn})
+        if task.state is not FixTaskState.FIXING:
+            await move(session, task, TaskEvent.TURN_BEGUN, now=now)
+        if task.state is not FixTaskState.FIXING:
+            raise JobCancelled(f"fix task {task.id} is {task.state} and takes no turn")
+        if not job.has("turn"):
+            task.turns, task.updated_at = facts.turn, now
+            await job.record_in(session, "turn", {"number": facts.turn})
 
 
 async def pause(
@@ -57,8 +64,9 @@ async def pause(
             await _note(session, job, facts, decision)
         task = await session.get_one(FixTask, facts.task_id, with_for_update=True)
         if task.state is FixTaskState.FIXING:
-            task.state = FixTaskState.QUEUED
-        task.state_reason, task.updated_at = reason, job.clock.now()
+            await move(session, task, TaskEvent.STOP, now=job.clock.now())
+        if task.state is FixTaskState.QUEUED:
+            task.state_reason, task.updated_at = reason, job.clock.now()
 
 
 async def escalate(
@@ -69,11 +77,15 @@ async def escalate(
     async with job.store.write() as session:
         await _note(session, job, facts, decision)
         task = await session.get_one(FixTask, facts.task_id, with_for_update=True)
-        task.escalation_reason = str(decision.reason)
-        task.escalation_reasons = [str(reason) for reason in decision.reasons]
-        task.escalated_at = now
-        await _end(session, job, task, FixTaskState.ESCALATED, str(decision.reason))
-        await _keep_words(session, job, words)
+        if task.state is FixTaskState.FIXING:
+            # A restart is asked about again: what is refused is a turn that did not begin anew.
+            await move(session, task, TaskEvent.STOP, now=now)
+        moved = await _tell(session, job, task, TaskEvent.ESCALATE, str(decision.reason))
+        if moved.moved:
+            task.escalation_reason = str(decision.reason)
+            task.escalation_reasons = [str(reason) for reason in decision.reasons]
+            task.escalated_at = now
+        await _keep_words(session, job, words if moved.moved else None)
     job.notify()
 
 
@@ -105,7 +117,8 @@ async def end_turn(
     words: Words | None,
     decision: StartDecision | None = None,
 ) -> None:
-    """The task is over; whoever waited for its files goes on. `words` are kept to be said.
+    """The turn is over without a push. `words` are kept to be said if that ends the task, too;
+    whoever waited for its files goes on then. A proposal is looked at once more instead.
 
     `decision`: what the guards said of the turn, if it ends before it began.
     """
@@ -114,8 +127,11 @@ async def end_turn(
             await _note(session, job, facts, decision)
         task = await session.get_one(FixTask, facts.task_id, with_for_update=True)
         await _keep_declined(session, facts, ended.answer.declined)
-        await _end(session, job, task, ended.state, ended.reason)
-        await _keep_words(session, job, words)
+        moved = await _tell(session, job, task, ended.event, ended.reason)
+        if moved.moved and moved.state is FixTaskState.REVIEWING:
+            await _look_again(session, job, facts, task)
+        over = moved.moved and not moved.state.is_live
+        await _keep_words(session, job, words if over else None)
     job.notify()
 
 
@@ -128,16 +144,21 @@ async def keep_commit(job: JobContext, facts: TurnFacts, place: Place, made: Com
 
 
 async def finish_turn(
-    job: JobContext, facts: TurnFacts, pull: PullRequest | None, *, reason: str = "pushed"
+    job: JobContext,
+    facts: TurnFacts,
+    head: str | None,
+    pull: PullRequest | None = None,
+    *,
+    reason: str = "pushed",
 ) -> None:
-    """The turn is over: what follows is a round. `pull` is the fix pull request, if new."""
+    """The turn is over: what follows is a round of `head`, which its push asks for.
+
+    `pull` is the fix pull request, if new.
+    """
     now = job.clock.now()
     async with job.store.write() as session:
         await job.hold(session)
         task = await session.get_one(FixTask, facts.task_id, with_for_update=True)
-        if task.state is FixTaskState.FIXING:
-            task.state, task.state_reason = FixTaskState.REVIEWING, reason
-            task.updated_at = now
         if pull is not None:
             row = await ensure_pull_request(
                 session,
@@ -148,6 +169,35 @@ async def finish_turn(
                 now=now,
             )
             await link_fix_pull_request(session, task, row, now=now)
+        moved = await _tell(session, job, task, TaskEvent.TURN_DONE, reason)
+        if moved.moved and await _was_early(session, task, head):
+            await _look_again(session, job, facts, task)
+    job.notify()
+
+
+async def _was_early(session: AsyncSession, task: FixTask, head: str | None) -> bool:
+    """Whether a review of this head was over before the turn was: it moved nothing, since a look
+    does not end a turn, and no event asks for another one."""
+    statement = select(ReviewRun.id).where(
+        ReviewRun.fix_task_id == task.id,
+        ReviewRun.head_sha == head,
+        col(ReviewRun.finished_at).is_not(None),
+    )
+    return (await session.exec(statement.limit(1))).first() is not None
+
+
+async def _look_again(
+    session: AsyncSession, job: JobContext, facts: TurnFacts, task: FixTask
+) -> None:
+    """Ask for a round that no push asks for."""
+    row = await session.get_one(PullRequestRow, task.fix_pull_request_id)
+    request = look_request(
+        facts.repo.repository_id,
+        row.number,
+        job.claim.installation_id,
+        after=f"turn:{task.id}:{facts.turn}:{task.resumes}",
+    )
+    await enqueue(session, request, now=job.clock.now())
 
 
 async def _keep_declined(
@@ -177,12 +227,15 @@ async def _keep_words(session: AsyncSession, job: JobContext, words: Words | Non
     await job.record_in(session, "ended", said)
 
 
-async def _end(
-    session: AsyncSession, job: JobContext, task: FixTask, state: FixTaskState, reason: str
-) -> None:
+async def _tell(
+    session: AsyncSession, job: JobContext, task: FixTask, event: TaskEvent, reason: str
+) -> TaskDecision:
+    """The task learns of the event; whoever gets its files by that has a turn asked for."""
     now = job.clock.now()
-    for woken in await end_task(session, task, state, reason, now=now):
+    moved = await move(session, task, event, reason=reason, now=now)
+    for woken in moved.woken:
         await enqueue(session, turn_request(woken, job.claim.installation_id), now=now)
+    return moved.decision
 
 
 async def _note(

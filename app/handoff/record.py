@@ -20,7 +20,7 @@ from app.store.decisions import note_decisions
 from app.store.fixtasks import (
     MergeContext,
     create_task,
-    end_task,
+    move,
     resume_task,
     settle_sources,
     wake_waiting,
@@ -40,6 +40,7 @@ from loop_guards import (
     FindingStatus,
     HandoffDecision,
     HandoffOutcome,
+    TaskEvent,
     allowance,
 )
 
@@ -115,17 +116,20 @@ async def _end_own_task(session: AsyncSession, job: JobContext, facts: CloseFact
     if facts.merge is not None:
         # Also what an ended task had fixed: a person merged it all the same.
         await settle_sources(session, task, fix_sha=facts.merge.merge_commit, now=facts.now)
-    if not task.state.is_live:
+    moved = await move(session, task, _end_of(facts), now=facts.now)
+    if not moved.decision.moved:
         return
-    if facts.merge is not None:
-        state, reason = FixTaskState.MERGED, "fix_merged"
-    elif facts.by_human:
-        state, reason = FixTaskState.CLOSED, "closed_by_human"
-    else:
-        state, reason = FixTaskState.FAILED, "closed_by_machine"
+    reason = str(moved.decision.reason)
     await request_cancel(session, subject=fix_task_subject(task.id), reason=reason, now=facts.now)
-    for woken in await end_task(session, task, state, reason, now=facts.now):
+    for woken in moved.woken:
         await enqueue(session, turn_request(woken, job.claim.installation_id), now=facts.now)
+
+
+def _end_of(facts: CloseFacts) -> TaskEvent:
+    """What the end of a fix pull request is to its task."""
+    if facts.merge is not None:
+        return TaskEvent.PULL_MERGED
+    return TaskEvent.PULL_CLOSED_BY_HUMAN if facts.by_human else TaskEvent.PULL_CLOSED_BY_MACHINE
 
 
 async def _note(session: AsyncSession, job: JobContext, facts: CloseFacts, plan: ClosePlan) -> None:
@@ -224,10 +228,8 @@ async def _resume(
         order.fix_task_id = next((t.id for t, number in found if number == order.finding_id), None)
     said = _by_finding(plan)
     for task, number in {task.id: (task, number) for task, number in found}.values():
-        # Somebody else's order may have resumed it since the plan was made.
-        if task.state is not FixTaskState.ESCALATED:
-            continue
         permit = ResumePermit(said[number])
         rounds = facts.limits.resume_rounds
+        # Somebody else's order may have resumed it since the plan was made: not twice then.
         if await resume_task(session, task, permit, rounds, now=facts.now):
             await enqueue(session, turn_request(task, job.claim.installation_id), now=facts.now)

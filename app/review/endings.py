@@ -42,8 +42,6 @@ from loop_guards import (
 _SPENT = frozenset({StartReason.CAP, StartReason.BUDGET})
 """Refusals after which nothing more happens to a task by itself: a person is asked."""
 
-_AWAITS_ROUND = frozenset({FixTaskState.FIXING, FixTaskState.REVIEWING})
-
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -197,7 +195,7 @@ async def _escalate(
     if run.fix_task_id is None:
         return None
     task = await session.get_one(FixTask, run.fix_task_id, with_for_update=True)
-    if task.state not in _AWAITS_ROUND:
+    if task.state is not FixTaskState.REVIEWING:
         return None
     asked = ask()
     row = await session.get_one(PullRequestRow, run.pull_request_id)

@@ -122,7 +122,7 @@ async def gather(
         machine_rounds=ledger.row.machine_rounds,
         rounds_before=ledger.rounds,
         already_reviewed=_same(ledger.previous, pull, policy.policy)
-        and not (ledger.task and ledger.task.idle_turn),
+        and not (job.payload.get("again") or (ledger.task and ledger.task.idle_turn)),
         lineage_id=ledger.lineage_id,
         task=ledger.task,
         turn=await _turn(source, ledger, ledger.task, acts) if ledger.task else None,

@@ -16,7 +16,7 @@ from app.domain.findings import Finding
 from app.domain.permits import ReviewPermit, must_be
 from app.domain.policy import Mode
 from app.domain.runs import RunState, Tier, Usage
-from app.domain.tasks import FixTaskState, LineageState, ReviewerState
+from app.domain.tasks import LineageState, ReviewerState
 from app.jobs.context import JobContext
 from app.review.facts import ReviewFacts
 from app.review.following import follow
@@ -34,6 +34,7 @@ from app.review.verdict import (
 )
 from app.store.decisions import note_decisions
 from app.store.findings import finding_rows, number_findings, to_finding
+from app.store.fixtasks import move
 from app.store.lineages import book, book_session, spent_of
 from app.store.tables import (
     FindingRow,
@@ -50,6 +51,7 @@ from loop_guards import (
     NextDecision,
     ReturnDecision,
     ReturnReason,
+    TaskEvent,
     VerdictDecision,
     machine_rounds_after_call,
     rounds_started,
@@ -125,9 +127,7 @@ async def charge(job: JobContext, run_id: int, now: datetime) -> None:
         if run.fix_task_id is not None:
             task = await session.get_one(FixTask, run.fix_task_id, with_for_update=True)
             task.rounds_started += 1
-            # A task that has ended stays ended: a look at its pull request brings nothing back.
-            if task.state.is_live:
-                task.state, task.updated_at = FixTaskState.REVIEWING, now
+            await move(session, task, TaskEvent.FIRST_CALL, now=now)
             run.round_number = task.rounds_started
         else:
             run.round_number = 1 + len(await charged_runs(session, run.pull_request_id))

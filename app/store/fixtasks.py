@@ -1,4 +1,4 @@
-"""Fix tasks in the ledger: made from a guard's plan, linked to their pull request, ended.
+"""Fix tasks in the ledger: made from a guard's plan, linked to their pull request, moved on.
 
 All in the caller's transaction, so that a task and the job that works on it exist together.
 """
@@ -15,7 +15,8 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.bots import FIX_BRANCH_PREFIX
 from app.domain.permits import ResumePermit, must_be
-from app.domain.tasks import FixTaskState, OrderState
+from app.domain.tasks import LIVE_TASK_STATES, FixTaskState, OrderState
+from app.store.decisions import note_decision
 from app.store.findings import number_findings
 from app.store.queries import lease_holders, task_findings
 from app.store.tables import (
@@ -27,7 +28,14 @@ from app.store.tables import (
     PullRequestRow,
     Repository,
 )
-from loop_guards import FindingStatus, TaskPlan
+from loop_guards import (
+    FindingStatus,
+    TaskDecision,
+    TaskEvent,
+    TaskFacts,
+    TaskPlan,
+    move_task,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,20 +196,92 @@ def _mirror(
     )
 
 
-async def end_task(
-    session: AsyncSession, task: FixTask, state: FixTaskState, reason: str, *, now: datetime
-) -> Sequence[FixTask]:
-    """Put a task into an ending (or escalated) state; its lease is free then.
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What an event made of a task; `woken` got their lease by it, are QUEUED and want a job."""
 
-    Returns the waiting tasks that got their lease by it: they are QUEUED now and want a job.
+    decision: TaskDecision
+    woken: Sequence[FixTask] = ()
+
+
+async def move(
+    session: AsyncSession,
+    task: FixTask,
+    event: TaskEvent,
+    *,
+    reason: str | None = None,
+    now: datetime,
+) -> Moved:
+    """Tell a task of an event: the guards say what it makes of it, and that is kept.
+
+    The only place where a task that exists changes its state; its row is locked by the caller.
+    `reason` says more than the guards do, if the event means anything to the task. A task that
+    stays in its state keeps the reason that it is there for, unless there is a new one.
     """
-    task.state, task.state_reason, task.updated_at = state, reason, now
-    if task.lease_taken_at is not None and task.lease_ended_at is None:
+    if not task.state.holds_lease:
+        await _alone(session, task.repository_id)
+    decision = move_task(await _facts(session, task), event)
+    await note_decision(
+        session,
+        "task",
+        decision,
+        now=now,
+        repository_id=task.repository_id,
+        pull_request_id=task.fix_pull_request_id or task.source_pull_request_id,
+        fix_task_id=task.id,
+    )
+    if decision.moved:
+        _carry_out(task, decision, reason, now)
+        await session.flush()
+    if not decision.frees_lease:
+        return Moved(decision)
+    return Moved(decision, await wake_waiting(session, task.repository_id, task.base_ref, now=now))
+
+
+async def _facts(session: AsyncSession, task: FixTask) -> TaskFacts:
+    """What is asked of others only where it counts: who holds its paths has nobody beside it, and
+    only a closed task can be superseded. Whether anything blocks is not looked up: a turn that
+    finds nothing to do says so."""
+    holders: Sequence[FixTask] = ()
+    if not task.state.holds_lease:
+        holders = await lease_holders(session, task.repository_id, task.base_ref, task.paths)
+    closed = task.state is FixTaskState.CLOSED
+    return TaskFacts(
+        state=task.state,
+        has_fix_pr=task.fix_pull_request_id is not None,
+        paths_free=not holders,
+        superseded=closed and await _is_superseded(session, task),
+    )
+
+
+async def _is_superseded(session: AsyncSession, task: FixTask) -> bool:
+    own = select(FixTaskFinding.finding_id).where(
+        FixTaskFinding.fix_task_id == task.id, col(FixTaskFinding.left_at).is_(None)
+    )
+    others = (
+        select(FixTask.id)
+        .join(FixTaskFinding, col(FixTaskFinding.fix_task_id) == col(FixTask.id))
+        .where(
+            FixTask.id != task.id,
+            col(FixTask.state).in_(LIVE_TASK_STATES),
+            col(FixTaskFinding.left_at).is_(None),
+            col(FixTaskFinding.finding_id).in_(own),
+        )
+        .limit(1)
+    )
+    return (await session.exec(others)).first() is not None
+
+
+def _carry_out(task: FixTask, decision: TaskDecision, reason: str | None, now: datetime) -> None:
+    if reason is not None or decision.state is not decision.before:
+        task.state_reason = reason or str(decision.reason)
+    task.state, task.updated_at = decision.state, now
+    if decision.frees_lease:
         task.lease_ended_at = now
-    if not state.is_live:
-        task.finished_at = now
-    await session.flush()
-    return await wake_waiting(session, task.repository_id, task.base_ref, now=now)
+    elif decision.takes_lease or decision.state is FixTaskState.WAITING:
+        task.lease_taken_at = now if decision.takes_lease else None
+        task.lease_ended_at = None
+    task.finished_at = None if decision.state.is_live else now
 
 
 async def wake_waiting(
@@ -223,10 +303,11 @@ async def wake_waiting(
     )
     woken: list[FixTask] = []
     for task in (await session.exec(statement)).all():
-        holders = await lease_holders(session, task.repository_id, task.base_ref, task.paths)
-        if not holders:
-            task.state, task.lease_taken_at, task.updated_at = FixTaskState.QUEUED, now, now
-            await session.flush()
+        # The event is that nobody holds its paths: who still waits is told nothing.
+        if await lease_holders(session, task.repository_id, task.base_ref, task.paths):
+            continue
+        moved = await move(session, task, TaskEvent.LEASE_FREE, now=now)
+        if moved.decision.takes_lease:
             woken.append(task)
     return woken
 
@@ -236,19 +317,16 @@ async def resume_task(
 ) -> bool:
     """A person resumes an escalated task: `rounds` more, and its lease again.
 
-    True if it may go on at once, False if it waits for its paths.
+    True if it may go on at once, False if it waits for its paths or was resumed before.
     """
     must_be(permit, ResumePermit)
-    await _alone(session, task.repository_id)
-    holders = await lease_holders(session, task.repository_id, task.base_ref, task.paths)
-    task.state = FixTaskState.WAITING if holders else FixTaskState.QUEUED
-    task.resumes += 1
-    task.allowance += rounds
-    task.state_reason, task.escalation_reason, task.escalated_at = "resumed", None, None
-    task.lease_taken_at, task.lease_ended_at = (None if holders else now), None
-    task.updated_at = now
-    await session.flush()
-    return not holders
+    moved = await move(session, task, TaskEvent.RESUME, now=now)
+    if moved.decision.counts_as_resume:
+        task.resumes += 1
+        task.allowance += rounds
+        task.escalation_reason, task.escalated_at = None, None
+        await session.flush()
+    return moved.decision.takes_lease
 
 
 async def settle_sources(

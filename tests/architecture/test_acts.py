@@ -68,9 +68,10 @@ def _name(node: ast.expr) -> str | None:
 SEEN = (
     Act("creates a fix task", frozenset({"TaskPlan"}), makes="FixTask"),
     Act("starts a review run", frozenset({"ReviewPermit"}), sets="RunState.RUNNING"),
-    Act("begins a turn", frozenset({"TurnPermit"}), sets="FixTaskState.FIXING"),
+    Act("begins a turn", frozenset({"TurnPermit"}), sets="TaskEvent.TURN_BEGUN"),
     Act("asks the fixer's model", frozenset({"TurnPermit"}), "agent_task", "AgentName.FIXER"),
-    Act("resumes a task", frozenset({"ResumePermit"}), raises="resumes"),
+    Act("resumes a task", frozenset({"ResumePermit"}), sets="TaskEvent.RESUME"),
+    Act("counts a resume", frozenset({"ResumePermit"}), raises="resumes"),
     Act("gives a task rounds", frozenset({"ResumePermit"}), raises="allowance"),
     Act("starts a verify run", frozenset({"VerifyDecision"}), sets="Trigger.VERIFY"),
 )
@@ -130,8 +131,8 @@ def a(plan: HandoffDecision) -> None:
     FixTask(key="k")
 async def b(session: AsyncSession, decision: Decision) -> None:
     session.add(ReviewRun(state=RunState.RUNNING))
-def c(task: FixTask) -> None:
-    task.state, task.turns = FixTaskState.FIXING, 1
+async def c(task: FixTask) -> None:
+    await move(session, task, TaskEvent.TURN_BEGUN, now=now)
 def d(task: FixTask, rounds: int) -> None:
     task.allowance += rounds
     task.resumes += 1
@@ -167,7 +168,7 @@ def test_an_act_without_a_decision_is_noticed(tmp_path: Path) -> None:
         "line 5: starts a review run",
         "line 7: begins a turn",
         "line 9: gives a task rounds",
-        "line 10: resumes a task",
+        "line 10: counts a resume",
         "line 14: asks the fixer's model",
         "line 16: starts a verify run",
     ]

@@ -53,6 +53,7 @@ KEPT = {
     ("app.review.verdict", "after_round"): "after_round",
     ("app.review.verdict", "decide_fix_verdict"): "verdict",
     ("app.review.verdict", "decide_rubric"): "verdict",
+    ("app.store.fixtasks", "move_task"): "task",
 }
 """Who asks what, and the kind under which `note_decision` keeps the answer.
 
@@ -127,15 +128,16 @@ async def kinds(ledger: Store) -> Counter[str]:
     return Counter(row.kind for row in rows)
 
 
-FIX = Counter({"review_start": 2, "fixed": 3, "verdict": 1, "after_round": 1})
+FIX = Counter({"review_start": 2, "fixed": 3, "verdict": 1, "after_round": 1, "task": 2})
 """A round of a fix with three findings: may it be reviewed, may a round start, each finding, the
-verdict, what follows."""
+verdict, what follows; and what the round's beginning and its outcome make of the task."""
 
-BACK = Counter({"review_start": 2, "return": 1, "verdict": 1, "after_round": 1})
+BACK = Counter({"review_start": 2, "return": 1, "verdict": 1, "after_round": 1, "task": 2})
 """A round in which the only finding, fixed by then, is reported again."""
 
-HAND_OFF = Counter({"order": 1, "handoff": 3, "turn_start": 1})
-"""An order, a merge that leaves three findings, and the turn of the one task they become."""
+HAND_OFF = Counter({"order": 1, "handoff": 3, "turn_start": 1, "task": 2})
+"""An order, a merge that leaves three findings, and the turn of the one task they become: it begins
+and is done."""
 
 
 async def test_a_round_keeps_what_was_asked_about_it(ledger: Store, tmp_path: Path) -> None:

@@ -46,6 +46,8 @@ pytestmark = in_module_loop
 
 TURN, CLOSING = JobKind.RUN_FIX_TASK, JobKind.CLOSE_PULL_REQUEST
 BRANCH = "mergeward/fix/1"
+WRITES = 6
+"""What a turn that proposes something writes; the last one is that it is over."""
 
 
 async def handed_off(stage: Stage) -> FixTask:
@@ -191,6 +193,64 @@ async def test_a_fixer_that_declines_ends_the_task_with_its_reason(stage: Stage)
         (finding,) = await stage.findings()
         link = await session.get_one(FixTaskFinding, (task.id, finding.id))
     assert link.declined_reason == "It is right as it is."
+
+
+async def test_a_later_turn_without_a_change_is_looked_at_once_more(stage: Stage) -> None:
+    """ "Nothing to do" may be true: the task keeps its proposal, and one more round of the same
+    head is asked for. Nothing is said on the page, since nothing has ended."""
+    await handed_off(stage)
+    stage.agent.plays[:] = [edits(), DECLINES]
+    await stage.run()
+    said = stage.comments(2)
+    await stage.reviewed((await stage.task()).id, fixed=False)
+    task = await stage.task()
+    assert (task.state, task.state_reason) == (FixTaskState.REVIEWING, "nothing_changed")
+    assert (task.turns, task.finished_at, task.lease_ended_at) == (2, None, None)
+    assert (stage.commits_on(BRANCH), stage.comments(2)) == (1, said)
+    (look,) = await stage.jobs(JobKind.REVIEW_PULL_REQUEST)
+    assert (look.state, look.payload["number"], look.payload["causes"]) == (JobState.QUEUED, 2, [])
+    assert (await stage.reasons("task"))[-2:] == ["turn_begun", "nothing_changed"]
+
+
+async def test_a_later_turn_that_fails_the_check_ends_the_task(make_stage: MakeStage) -> None:
+    """What the check refuses is no empty turn, also if the second session changed nothing."""
+    stage = await make_stage("verify_command: [grep, -q, 'return 0', app/a.py]\n")
+    await handed_off(stage)
+    stage.agent.plays[:] = [edits(), edits("return 0", "return 1"), says(FIXED)]
+    await stage.run()
+    await stage.reviewed((await stage.task()).id, fixed=False)
+    task = await stage.task()
+    assert (task.state, task.state_reason) == (FixTaskState.FAILED, "verify_failed")
+    assert (stage.commits_on(BRANCH), await stage.jobs(JobKind.REVIEW_PULL_REQUEST)) == (1, [])
+    assert "check fails" in stage.comments(2)[-1]
+
+
+@pytest.mark.parametrize("early", [False, True], ids=["to come", "over already"])
+async def test_a_round_follows_every_push_of_a_turn(stage: Stage, early: bool) -> None:
+    """A review that was over before its turn was moved nothing: another one is asked for then, and
+    only then."""
+    await handed_off(stage)
+    story = partial(run_fix_task, services=stage.fixing)
+    with pytest.raises(Died):
+        await carry_out(stage, story, MortalStore(stage.store, WRITES, late=False))
+    task = await stage.task()
+    assert task.state is FixTaskState.FIXING
+    row = await stage.known(2)
+    async with stage.store.write() as session:
+        session.add(
+            ReviewRun(
+                pull_request_id=row.id,
+                fix_task_id=task.id,
+                head_sha=stage.fix_pulls()[0].head_sha,
+                trigger=Trigger.WEBHOOK,
+                state=RunState.DONE if early else RunState.RUNNING,
+                created_at=stage.clock.now(),
+                finished_at=stage.clock.now() if early else None,
+            )
+        )
+    await stage.run()
+    assert (await stage.task()).state is FixTaskState.REVIEWING
+    assert len(await stage.jobs(JobKind.REVIEW_PULL_REQUEST)) == int(early)
 
 
 async def test_nonsense_is_asked_for_once_more_and_then_fails(stage: Stage) -> None:
@@ -477,7 +537,7 @@ async def crash(stage: Stage, at: int, *, late: bool) -> int:
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before-commit", "after-commit"])
-@pytest.mark.parametrize("at", range(1, 7))
+@pytest.mark.parametrize("at", range(1, WRITES + 1))
 async def test_a_death_at_any_write_leaves_one_turn(stage: Stage, at: int, late: bool) -> None:
     """One commit, one pull request, one counted turn, wherever the worker dies."""
     await handed_off(stage)
@@ -516,7 +576,7 @@ async def test_a_turn_that_died_is_asked_about_again(
 async def test_a_turn_has_that_many_writes(stage: Stage) -> None:
     """The test above kills the worker at every one of them."""
     await handed_off(stage)
-    assert await crash(stage, 99, late=False) == 6
+    assert await crash(stage, 99, late=False) == WRITES
 
 
 @pytest.mark.parametrize("at", range(1, 7))

@@ -201,7 +201,9 @@ async def test_an_escalation_is_said_once(story: Story) -> None:
     assert await story.decisions() == [
         ("review_start", "review", "requested"),
         ("review_start", "start", "allowed"),
+        ("task", "reviewing", "round_begun"),
         ("after_round", "escalate", "unavailable"),
+        ("task", "escalated", "escalated"),
     ]
     assert story.model.calls == ["coordinator"]
 

@@ -70,10 +70,15 @@ async def test_a_fix_that_converged_is_approved(story: Story) -> None:
         ("F1", Origin.ORIGINAL, FindingStatus.FIXED),
         ("F2", Origin.ORIGINAL, FindingStatus.FIXED),
     ]
-    started = [("review_start", "review", "requested"), ("review_start", "start", "allowed")]
+    started = [
+        ("review_start", "review", "requested"),
+        ("review_start", "start", "allowed"),
+        ("task", "reviewing", "round_begun"),
+    ]
     approved = [
         ("verdict", "approved", "nothing_blocks"),
         ("after_round", "approve", "nothing_blocks"),
+        ("task", "approved", "approved"),
     ]
     fixed = [("fixed", "fixed", "on_evidence")] * 2
     assert await story.decisions() == [*started, *fixed, *approved, *started, *approved]
@@ -204,6 +209,7 @@ async def test_no_round_starts_beyond_the_limits(story: Story, used: str) -> Non
         ("review_start", "review", "requested"),
         ("review_start", "refuse", reason),
         ("after_round", "escalate", reason),
+        ("task", "escalated", "escalated"),
     ]
     task = await task_of(story)
     assert (task.state, await turns(story)) == (TaskState.ESCALATED, [])

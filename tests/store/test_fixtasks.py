@@ -17,8 +17,8 @@ from app.store.findings import number_findings
 from app.store.fixtasks import (
     MergeContext,
     create_task,
-    end_task,
     link_fix_pull_request,
+    move,
     resume_task,
     settle_sources,
     task_of_branch,
@@ -26,7 +26,14 @@ from app.store.fixtasks import (
 )
 from app.store.queries import task_findings
 from app.store.session import Store
-from app.store.tables import FindingRow, FixTask, FixTaskFinding, Order, PullRequestRow
+from app.store.tables import (
+    DecisionRow,
+    FindingRow,
+    FixTask,
+    FixTaskFinding,
+    Order,
+    PullRequestRow,
+)
 from loop_guards import (
     FindingStatus,
     HandoffFinding,
@@ -36,6 +43,7 @@ from loop_guards import (
     MergeFacts,
     Origin,
     Severity,
+    TaskEvent,
     TaskPlan,
     WaitingTask,
     plan_merged,
@@ -254,9 +262,16 @@ async def test_an_order_ends_with_the_task_that_answers_it(store: Store) -> None
 
 
 @pytest.mark.parametrize(
-    "state", [FixTaskState.ESCALATED, FixTaskState.MERGED, FixTaskState.WITHDRAWN]
+    ("event", "state"),
+    [
+        (TaskEvent.ESCALATE, FixTaskState.ESCALATED),
+        (TaskEvent.PULL_MERGED, FixTaskState.MERGED),
+        (TaskEvent.EMPTIED_BY_HUMAN, FixTaskState.WITHDRAWN),
+    ],
 )
-async def test_the_end_of_a_task_wakes_who_waits(store: Store, state: FixTaskState) -> None:
+async def test_the_end_of_a_task_wakes_who_waits(
+    store: Store, event: TaskEvent, state: FixTaskState
+) -> None:
     """Every end and the escalation free the files; the oldest that waits gets all it needs."""
     async with store.write() as session:
         await add_repository(session)
@@ -266,8 +281,14 @@ async def test_the_end_of_a_task_wakes_who_waits(store: Store, state: FixTaskSta
             row = await found(session, context.source, path=paths[0], also=paths[1:])
             (plan,) = plans(row, batch=f"order:{number}", leased=frozenset(paths[:number]))
             tasks.append(await made(session, plan, context))
-        woken = await end_task(session, tasks[0], state, "over", now=later(9))
-    assert [task.id for task in woken] == [tasks[1].id]
+        moved = await move(session, tasks[0], event, reason="over", now=later(9))
+        kept = (await session.exec(select(DecisionRow).order_by(col(DecisionRow.id)))).all()
+    assert [task.id for task in moved.woken] == [tasks[1].id]
+    assert [(row.kind, row.fix_task_id, row.outcome, row.reason) for row in kept] == [
+        ("task", tasks[0].id, str(state), str(moved.decision.reason)),
+        ("task", tasks[1].id, "queued", "lease_taken"),
+    ]
+    assert tasks[0].state is state
     assert (tasks[1].state, tasks[1].lease_taken_at) == (FixTaskState.QUEUED, later(9))
     assert [task.state for task in tasks[2:]] == [FixTaskState.WAITING] * 2
     assert (tasks[0].lease_ended_at, tasks[0].state_reason) == (later(9), "over")
@@ -297,7 +318,7 @@ async def test_a_resume_takes_the_lease_again_or_waits(store: Store, busy: bool)
         task = await made(session, plan, context)
         task.escalation_reason, task.escalated_at = "cap", NOW
         before = turn_request(task, None)
-        await end_task(session, task, FixTaskState.ESCALATED, "cap", now=NOW)
+        await move(session, task, TaskEvent.ESCALATE, reason="cap", now=NOW)
         if busy:
             (plan,) = plans(await found(session, context.source), batch="order:3")
             await made(session, plan, context)
@@ -309,6 +330,81 @@ async def test_a_resume_takes_the_lease_again_or_waits(store: Store, busy: bool)
     assert turn_request(task, None).key != before.key
     assert (task.allowance, task.resumes, task.escalation_reason) == (7, 1, None)
     assert (task.lease_taken_at, task.lease_ended_at) == (None if busy else later(5), None)
+
+
+async def test_a_task_is_resumed_once(store: Store) -> None:
+    """Two orders for an escalated task are one resume: the second finds it at work."""
+    async with store.write() as session:
+        await add_repository(session)
+        context = await source(session)
+        (plan,) = plans(await found(session, context.source))
+        task = await made(session, plan, context)
+        await move(session, task, TaskEvent.ESCALATE, reason="cap", now=NOW)
+        permit = ResumePermit(resume_order())
+        resumed = [await resume_task(session, task, permit, 2, now=later(5)) for _ in range(2)]
+    assert (resumed, task.resumes, task.allowance) == ([True, False], 1, 7)
+
+
+async def test_what_means_nothing_to_a_task_leaves_it_alone(store: Store) -> None:
+    """A late word of a turn that is over is kept as a decision, and changes no row."""
+    async with store.write() as session:
+        await add_repository(session)
+        context = await source(session)
+        (plan,) = plans(await found(session, context.source))
+        task = await made(session, plan, context)
+        await move(session, task, TaskEvent.PULL_CLOSED_BY_HUMAN, now=later(1))
+        moved = await move(session, task, TaskEvent.TURN_DONE, reason="pushed", now=later(2))
+        kept = (await session.exec(select(DecisionRow.reason))).all()
+    assert (moved.decision.moved, moved.woken) == (False, ())
+    assert (task.state, task.state_reason) == (FixTaskState.CLOSED, "closed_by_human")
+    assert (task.finished_at, task.updated_at) == (later(1), later(1))
+    assert kept == ["closed_by_human", "task_over"]
+
+
+@pytest.mark.parametrize(
+    "reason", [None, "nothing_changed"], ids=["without a word", "with a new word"]
+)
+async def test_a_task_that_stays_keeps_its_reason(store: Store, reason: str | None) -> None:
+    """The round of an empty turn still reads that the turn was empty."""
+    async with store.write() as session:
+        await add_repository(session)
+        context = await source(session)
+        (plan,) = plans(await found(session, context.source))
+        task = await made(session, plan, context)
+        fix = await add_pull_request(session, number=8, head_ref=task.branch)
+        await link_fix_pull_request(session, task, fix, now=NOW)
+        await move(session, task, TaskEvent.TURN_BEGUN, now=NOW)
+        await move(session, task, TaskEvent.TURN_DONE, reason="pushed", now=NOW)
+        await move(session, task, TaskEvent.FIRST_CALL, reason=reason, now=NOW)
+    assert (task.state, task.state_reason) == (FixTaskState.REVIEWING, reason or "pushed")
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["alone", "ordered again"])
+@pytest.mark.parametrize("left", [False, True], ids=["its own", "left it"])
+async def test_a_closed_task_is_superseded_by_a_newer_one(
+    store: Store, again: bool, left: bool
+) -> None:
+    """A person reopens its pull request: it goes on unless a finding has another live task."""
+    async with store.write() as session:
+        await add_repository(session)
+        context = await source(session)
+        row = await found(session, context.source)
+        (plan,) = plans(row)
+        task = await made(session, plan, context)
+        await move(session, task, TaskEvent.PULL_CLOSED_BY_HUMAN, now=NOW)
+        if again:
+            (plan,) = plans(row, ordered=[row.id], batch="order:1")
+            newer = await made(session, plan, context)
+            newer.paths = ["elsewhere.py"]
+        if left:
+            (await session.get_one(FixTaskFinding, (task.id, row.id))).left_at = NOW
+        await session.flush()
+        moved = await move(session, task, TaskEvent.PULL_REOPENED_BY_HUMAN, now=later(3))
+    superseded = again and not left
+    assert str(moved.decision.reason) == ("superseded" if superseded else "resumed")
+    assert task.state is (FixTaskState.CLOSED if superseded else FixTaskState.QUEUED)
+    assert (task.finished_at is None) is not superseded
+    assert task.lease_taken_at == (NOW if superseded else later(3))
 
 
 async def test_a_fix_pull_request_mirrors_the_findings_once(store: Store) -> None:
