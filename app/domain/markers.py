@@ -72,7 +72,7 @@ def with_marker(body: str, marker: Marker, *, limit: int | None = None) -> str:
     text, tail = without_markers(body), f"\n\n{marker}"
     if limit is not None:
         text = shortened(text, limit - len(tail))
-    return f"{text}{tail}".lstrip("\n")
+    return f"{text}{tail}" if text else str(marker)
 
 
 _CUT = "\n\n*… shortened: the whole text is longer than GitHub accepts.*"

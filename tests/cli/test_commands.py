@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from app.store.migrate import HEAD
 from tests.cli.cli_stage import mergeward
 
 COMMANDS = [
@@ -85,7 +86,7 @@ def test_the_database_goes_up_and_down(tmp_path: Path) -> None:
     data = {"MERGEWARD_DATA_DIR": str(tmp_path)}
     up = mergeward("db", "upgrade", variables=data)
     assert (up.returncode, up.stderr) == (0, "")
-    assert up.stdout.endswith("/mergeward.db is at revision 0001; the newest is 0001.\n")
+    assert up.stdout.endswith(f"/mergeward.db is at revision {HEAD}; the newest is {HEAD}.\n")
     down = mergeward("db", "downgrade", "base", variables=data)
     assert "is at revision none" in down.stdout
     lost = mergeward("db", "upgrade", "nowhere", variables=data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.domain.markers import (
@@ -22,6 +22,7 @@ _MARKERS = st.builds(Marker, st.sampled_from(MarkerKind), _IDS)
 
 
 @given(st.text(max_size=300), _MARKERS)
+@example("\n0", F1)
 def test_round_trip(body: str, marker: Marker) -> None:
     """Whatever the body, its marker is found and is the only one, also when marked again."""
     marked = with_marker(body, marker)
