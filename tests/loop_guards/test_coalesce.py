@@ -82,6 +82,14 @@ def test_tasks_are_listed_by_key() -> None:
     assert [task.key for task in tasks] == ["3:c0ffee:b.py:merge", "3:c0ffee:z.py:merge"]
 
 
+@pytest.mark.parametrize("folder", "pqrstuvw")
+def test_the_smallest_file_names_the_task(folder: str) -> None:
+    """The same findings have the same key in every process, however their files are collected."""
+    names = [f"{folder}/{name}.py" for name in "abcde"]
+    (task,) = plan(*[finding(n, name, also=(names[0],)) for n, name in enumerate(names)]).tasks
+    assert (task.key, task.paths) == (f"3:c0ffee:{names[0]}:merge", tuple(names))
+
+
 def test_what_is_split_is_packed_by_path() -> None:
     """From the smallest file on, whatever the ids are; the first part goes first."""
     chain = [finding(9 - place, f"{place}.py", also=(f"{place + 1}.py",)) for place in range(8)]
