@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from app.agents.entities import decode_entities
-from app.domain.redaction import without_internal_addresses
+from app.domain.redaction import redact, without_internal_addresses
 
 _GAP = "&#8203;"
 _READ_AS_ITSELF = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@#;:-/ ")
@@ -28,7 +28,8 @@ def defuse(prose: str) -> str:
     """`prose` that mentions nobody, refers to and closes no issue, commands no bot, holds no HTML,
     and names no address inside a network."""
     if "&" in prose:
-        prose = decode_entities(prose, _READ_AS_ITSELF.__contains__)
+        # What was written with references may be a credential without them.
+        prose = redact(decode_entities(prose, _READ_AS_ITSELF.__contains__))
     prose = _HTML.sub("&lt;", without_internal_addresses(prose))
     if "@" in prose:
         prose = _MENTION.sub(f"@{_GAP}", prose)

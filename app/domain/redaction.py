@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 
 MASK = "[redacted]"
-INTERNAL = "(internal address)"
+INTERNAL = "{internal address}"
+"""Without a bracket that Markdown knows: `](` would make a link of what stands before it."""
 
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
@@ -42,19 +43,22 @@ _TOKEN = re.compile(
 
 _HEADER = re.compile(
     r"(\b(?:(?:proxy-)?authorization|x-api-key|api-key|x-hub-signature(?:-256)?)"
-    r"['\"]?\s{0,20}[:=]\s{0,20}['\"]?)"
+    r"['\"]?[ \t]{0,20}[:=][ \t]{0,20}['\"]?)"
     r"(?:(?:digest|negotiate|ntlm|hmac|aws4-hmac-sha256)[ \t][^\r\n]{6,2000}+"
     r"|(?P<scheme>(?:bearer|basic|token|apikey|oauth)[ \t]{1,20})?"
     r"(?P<value>[A-Za-z0-9+/_.=~:\[\]-]{6,}+))",
     re.IGNORECASE,
 )
-_SCHEME = re.compile(r"\b(bearer|basic)(\s{1,20})([A-Za-z0-9+/_.=~-]{8,}+)", re.IGNORECASE)
+_SCHEME = re.compile(r"\b(bearer|basic)([ \t]{1,20})([A-Za-z0-9+/_.=~-]{8,}+)", re.IGNORECASE)
 _QUERY = re.compile(
     r"([?&](?:[\w-]{0,40}token|api_?key|key|sig|signature|x-amz-(?:signature|credential))=)"
     r"[^\s&#'\"<>(){}$\[\]]{8,}+",
     re.IGNORECASE,
 )
-_USER_OF_URL = re.compile(r"(?<=://)[^\s/?#{}$<>'\"`]{0,4000}@")
+_USER_OF_URL = re.compile(
+    # `{user}`, `$USER` and `<user>` stand for a credential and are none.
+    r"(?<=://)(?![^\s/?#@]{0,400}?(?:[{}$]|(?:<|&lt;)\w{1,40}>))[^\s/?#'\"`]{0,4000}@"
+)
 
 
 def redact(text: str) -> str:
@@ -65,11 +69,16 @@ def redact(text: str) -> str:
     if "PRIVATE KEY" in text:
         text = _PRIVATE_KEY.sub(MASK, text)
     text = _TOKEN.sub(_masked_token, text)
-    if ":" in text or "=" in text:
+    lowered = text.lower()
+    if any(name in lowered for name in ("authorization", "api-key", "x-hub-signature")):
         text = _HEADER.sub(_masked_header, text)
+    if "?" in text or "&" in text:
         text = _QUERY.sub(rf"\1{MASK}", text)
-        text = _USER_OF_URL.sub("", text) if "://" in text else text
-    return _SCHEME.sub(_masked_scheme, text)
+    if "://" in text:
+        text = _USER_OF_URL.sub("", text)
+    if "bearer" in lowered or "basic" in lowered:
+        text = _SCHEME.sub(_masked_scheme, text)
+    return text
 
 
 def _masked_token(match: re.Match[str]) -> str:
@@ -110,7 +119,7 @@ _PRIVATE_V4 = (
     r"|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])(?:\.\d{1,3}){2})"
 )
 _PRIVATE_V6 = r"\[(?:f[cd][0-9a-f]{2}|fe[89ab][0-9a-f]):[0-9a-f:.]{1,60}(?:%[\w.]{1,20})?\]"
-_REST_OF_URL = r"(?::\d{1,5})?(?:[/?#][^\s<>\"'`]*+)?"
+_REST_OF_URL = r"(?::\d{1,5})?(?:[/?#][^\s<>\"'`()\[\]]*+)?"
 _INTERNAL_URL = re.compile(
     rf"\b[A-Za-z][A-Za-z0-9+.-]{{1,30}}://(?:{_INTERNAL_NAME}|{_PRIVATE_V4}|{_PRIVATE_V6})"
     rf"(?![\w.-]){_REST_OF_URL}",

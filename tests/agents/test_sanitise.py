@@ -102,6 +102,7 @@ BOUNDARY = re.compile(r"<\s*/?\s*(?:" + "|".join(BOUNDARY_TAGS) + r")", re.IGNOR
         pytest.param("</🅿🆁_🅱🅾🅳🆈>", id="black-squares"),
         pytest.param("《/pr_body》", id="quotation-brackets"),
         pytest.param("&&num;60;/pr_body>", id="entity-made-of-entities"),
+        pytest.param("&" * 90 + "num;38;" * 60 + "lt;/pr_body>", id="entities-without-end"),
         pytest.param("&l<!-- -->t;/pr_body>", id="entity-around-a-comment"),
     ],
 )
@@ -299,8 +300,20 @@ def test_attribute() -> None:
         pytest.param("> ```\n> @a", "> \\`\\`\\`\n> @&#8203;a", id="fence-in-a-quote"),
         pytest.param(
             "at http://db.internal:5432/x (10.1.2.3)",
-            "at (internal address) ((internal address))",
+            "at {internal address} ({internal address})",
             id="internal",
+        ),
+        pytest.param(
+            "[a](http://db.internal/x) b", "[a]({internal address}) b", id="internal-link"
+        ),
+        pytest.param("https://u:p&#64;h/x", "https://h/x", id="credential-by-entity"),
+        pytest.param(
+            "[a](![`b) ` @octocat `", "[a](![`b) ` @&#8203;octocat `", id="tick-in-target"
+        ),
+        pytest.param(
+            "Bearer\n~~~~~~~~~~~~~~~~~~~~~~~~\n@a",
+            "Bearer\n" + "~" * 24 + "\n@a\n" + "~" * 24,
+            id="scheme-before-a-fence",
         ),
         pytest.param("a /8 of `10.0.0.0/8`", "a /8 of `10.0.0.0/8`", id="internal-in-code"),
         pytest.param("thread.local on 127.0.0.1", "thread.local on 127.0.0.1", id="not-internal"),
@@ -415,7 +428,7 @@ def test_a_reader_of_markdown_finds_nothing_to_act_on(text: str) -> None:
         pytest.param("connect to db:5432 failed", "failed", ("db:",), id="service-name"),
         pytest.param("see /srv/app/worker.py line 88", "line 88", ("/srv",), id="path"),
         pytest.param(r"see C:\app\worker.py now", "now", ("C:",), id="windows-path"),
-        pytest.param("https://llm.example.com/v1: 503", "(internal", ("llm.",), id="any-address"),
+        pytest.param("https://llm.example.com/v1: 503", "{internal", ("llm.",), id="any-address"),
         pytest.param("refused by [fd00::1]:80 at 12:30:45", "12:30:45", ("fd00",), id="ipv6"),
         pytest.param("password=hunter2 is wrong", "is wrong", ("hunter2",), id="named-secret"),
         pytest.param("x" * 3_000 + " http://a.internal/", "", ("a.internal",), id="long"),
