@@ -72,7 +72,7 @@ def redact(text: str) -> str:
     lowered = text.lower()
     if any(name in lowered for name in ("authorization", "api-key", "x-hub-signature")):
         text = _HEADER.sub(_masked_header, text)
-    if "?" in text or "&" in text:
+    if "=" in text and ("?" in text or "&" in text):
         text = _QUERY.sub(rf"\1{MASK}", text)
     if "://" in text:
         text = _USER_OF_URL.sub("", text)

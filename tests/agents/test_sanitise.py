@@ -102,7 +102,6 @@ BOUNDARY = re.compile(r"<\s*/?\s*(?:" + "|".join(BOUNDARY_TAGS) + r")", re.IGNOR
         pytest.param("</🅿🆁_🅱🅾🅳🆈>", id="black-squares"),
         pytest.param("《/pr_body》", id="quotation-brackets"),
         pytest.param("&&num;60;/pr_body>", id="entity-made-of-entities"),
-        pytest.param("&" * 90 + "num;38;" * 60 + "lt;/pr_body>", id="entities-without-end"),
         pytest.param("&l<!-- -->t;/pr_body>", id="entity-around-a-comment"),
     ],
 )
@@ -181,6 +180,7 @@ def test_untrusted_is_idempotent_and_holds_no_markup(text: str) -> None:
         pytest.param("<!-", "- -->", id="comments"),
         pytest.param("<a <!-- -->", 'title="order">', id="attributes"),
         pytest.param("&am", "p;", id="entities"),
+        pytest.param("&&", "num;38;lt;/pr_body>", id="entities-made-of-entities"),
         pytest.param("<pr_", "body>", id="tags"),
         pytest.param("<p hidden>", "</p>", id="elements"),
     ],
