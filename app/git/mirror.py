@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -190,7 +190,7 @@ class Mirrors:
     """
 
     def __init__(self, root: Path, quota_bytes: int | None = None) -> None:
-        self._root = root
+        self._root = root.absolute()  # git is run in other folders
         self._quota = quota_bytes
         self._looked_at = float("-inf")
 
@@ -267,12 +267,22 @@ async def _filled(
     repository = Repository(path, remote, Hold(path / IN_USE))
     if specs:
         await fetch_refs(path, remote, specs)
-    here = await asyncio.gather(*(repository.has(sha) for sha in shas))
-    missing = [sha for sha, is_here in zip(shas, here, strict=True) if not is_here]
+    asked = [sha for sha in shas if sha not in _tips(path, specs)]  # mostly none: they are tips
+    here = await asyncio.gather(*(repository.has(sha) for sha in asked))
+    missing = [sha for sha, is_here in zip(asked, here, strict=True) if not is_here]
     if missing:
         await fetch(path, remote, missing)
     await index_packs(path)
     return repository
+
+
+def _tips(path: Path, specs: Sequence[str]) -> set[str]:
+    """The commits that were just fetched, as far as git keeps each ref in a file of its own."""
+    tips = set()
+    for spec in specs:
+        with suppress(OSError):
+            tips.add((path / spec.rpartition(":")[2]).read_text().strip())
+    return tips
 
 
 def _branch_spec(name: str) -> str:

@@ -57,6 +57,10 @@ class Checkout:
     commit: str
     git_dir: Path
 
+    async def fill(self) -> None:
+        """Write the commit's files, as `git worktree add` does."""
+        await self._git("reset", "--hard", "--quiet", "--no-recurse-submodules")
+
     async def commit_all(self, message: str, identity: Identity) -> str | None:
         """Commit all files as they stand. None when nothing changed.
 
@@ -123,17 +127,15 @@ async def checkout(
     """
     with noting_damage(repository.git_dir, repository.hold):
         await check_size(repository, checked_sha(commit), limits)
-        path, lock = _new_folder(root)  # in no thread, which would go on if we are cancelled
+        # In no thread, which would go on if we are cancelled.
+        path, lock = _new_folder(root)
+        git_dir = repository.git_dir.absolute()
         try:
-            await git(
-                ("worktree", "add", "--quiet", "--detach", str(path), commit),
-                cwd=repository.git_dir,
-                remote=repository.remote,
-            )
-            git_dir = await asyncio.to_thread(_git_dir, path)
-            yield Checkout(path, repository, commit, git_dir)
+            copy = Checkout(path, repository, commit, _register(git_dir, path, commit))
+            await copy.fill()
+            yield copy
         finally:
-            await to_the_end(_dispose(repository, path, lock))
+            await to_the_end(asyncio.to_thread(_dispose, git_dir, path, lock))
 
 
 async def sweep_checkouts(root: Path) -> int:
@@ -160,23 +162,52 @@ def _new_folder(root: Path) -> tuple[Path, int]:
     """An empty folder, and the lock by which others see that its process lives."""
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     while True:
-        path = root / f"fix-{secrets.token_hex(8)}"
+        path = root.absolute() / f"fix-{secrets.token_hex(8)}"  # git runs in other folders
         lock = take(path.with_suffix(".lock"))
         if lock is not None:  # else somebody sweeps, and took it for a leftover
             path.mkdir(mode=0o700)
             return path, lock
 
 
-def _git_dir(path: Path) -> Path:
-    """Where git keeps what it knows of a checkout that it has just made."""
-    return Path(os.fsdecode((path / ".git").read_bytes().removeprefix(b"gitdir: ").rstrip(b"\n")))
+def _register(git_dir: Path, path: Path, commit: str) -> Path:
+    """Tell a repository of a checkout, in files of the layout that git documents.
+
+    `git worktree add` does it in steps, and whatever else git does in the repository meanwhile (a
+    fetch, a second checkout) fails when it meets a half of them. Here all appear at once. Returns
+    where git keeps what it knows of the checkout. Raises GitError.
+    """
+    notes = git_dir / "worktrees" / path.name
+    half = git_dir / f"mergeward-{path.name}"
+    try:
+        half.mkdir(mode=0o700)
+        (half / "HEAD").write_text(f"{commit}\n")
+        (half / "commondir").write_text("../..\n")
+        (half / "gitdir").write_bytes(os.fsencode(path / ".git") + b"\n")
+        (path / ".git").write_bytes(b"gitdir: " + os.fsencode(notes) + b"\n")
+        notes.parent.mkdir(exist_ok=True)
+        half.rename(notes)
+    except OSError as error:
+        raise GitError(f"A checkout of {commit[:10]} can't be made: {error.strerror}.") from None
+    return notes
 
 
-async def _dispose(repository: Repository, path: Path, lock: int) -> None:
-    await asyncio.to_thread(_remove, path, lock)
-    # A leftover note of a folder that is gone harms nobody; the next prune takes it.
-    with suppress(GitError):
-        await git(("worktree", "prune"), cwd=repository.git_dir)
+def _dispose(git_dir: Path, path: Path, lock: int) -> None:
+    _remove(path, lock)
+    for notes in (git_dir / "worktrees").glob("*"):
+        try:
+            is_gone = not Path(os.fsdecode((notes / "gitdir").read_bytes().rstrip(b"\n"))).exists()
+        except OSError:  # somebody else is removing it, or has
+            continue
+        if is_gone:
+            _forget(git_dir, notes)
+
+
+def _forget(git_dir: Path, notes: Path) -> None:
+    """Remove what a repository knows of a checkout that is gone, ours or of a dead process."""
+    half = git_dir / f"mergeward-{secrets.token_hex(8)}"
+    with suppress(OSError):
+        notes.rename(half)
+        shutil.rmtree(half)
 
 
 def _remove(path: Path, lock: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -280,6 +281,54 @@ async def test_sweeping_and_starting_at_once(
 
     await asyncio.gather(sweep(), sweep(), *(use() for _ in range(4)))
     assert list(work.iterdir()) == []
+
+
+async def test_checkouts_and_fetches_of_one_mirror_do_not_meet(
+    origin: BareRepo, remote: Remote, work: Path, tmp_path: Path
+) -> None:
+    """Git itself fails when it reads the notes of a checkout that another git is just making."""
+    tip = origin.commit(HOSTILE)
+    mirrors = Mirrors(tmp_path / "mirrors")
+    mirror = await mirrors.ready(1, remote, branches=["main"])
+
+    async def fix(number: int) -> None:
+        async with checkout(mirror, tip, work) as copy:
+            (copy.path / "a.py").write_bytes(b"%d\n" % number)
+            assert await copy.commit_all("fix", IDENTITY) is not None
+
+    async def fetch() -> None:
+        await mirrors.ready(1, remote, branches=["main"])
+
+    await asyncio.gather(*(job for n in range(8) for job in (fix(n), fetch())))
+    assert list(work.iterdir()) == []
+    left = {path.name for path in mirror.git_dir.glob("mergeward-*")}
+    assert left == {"mergeward-in-use", "mergeward-whole-2"}
+    assert not list((mirror.git_dir / "worktrees").iterdir())
+
+
+async def test_folders_may_be_named_from_where_we_stand(
+    origin: BareRepo, remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The default data directory is a relative path, and git is run in other folders."""
+    tip = origin.commit(HOSTILE)
+    monkeypatch.chdir(tmp_path)
+    mirror = await Mirrors(Path("data/mirrors")).ready(1, remote, branches=["main"])
+    async with checkout(mirror, tip, Path("data/work")) as copy:
+        assert copy.path.parent == tmp_path / "data" / "work"
+        (copy.path / "a.py").write_bytes(b"x = 2\n")
+        assert await copy.commit_all("fix", IDENTITY) is not None
+    assert list((tmp_path / "data" / "work").iterdir()) == []
+
+
+async def test_a_mirror_that_vanished_gives_no_checkout(
+    origin: BareRepo, mirror: Repository, work: Path
+) -> None:
+    """An error of git, which the job may try again, and nothing left."""
+    shutil.rmtree(mirror.git_dir)
+    with pytest.raises(GitError):
+        async with checkout(mirror, origin.tip(), work):
+            pass
+    assert not work.exists() or list(work.iterdir()) == []
 
 
 async def test_a_mirror_is_not_evicted_while_a_checkout_stands_on_it(
