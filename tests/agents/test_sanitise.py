@@ -200,7 +200,9 @@ def test_code_and_reports_stay_inside_their_tags(text: str) -> None:
     for inside in (code(text), reported(text), f"{attribute(text)}{label(text)}"):
         assert len(fromstring(f"<a>{inside}</a>")) == 0
         assert "<" not in inside
-    assert fromstring(f"<a>{code(text)}</a>").text == (show_hidden(text) or None)
+    # A reader of XML takes every kind of line end for the same one.
+    seen = show_hidden(text).replace("\r\n", "\n").replace("\r", "\n")
+    assert fromstring(f"<a>{code(text)}</a>").text == (seen or None)
     assert not BOUNDARY.search(unescape(reported(text)))
 
 
