@@ -2,7 +2,7 @@
 
 Erring that way is what safety needs: text taken for prose is defused, text taken for code is not.
 So nothing counts as code whose borders depend on lists, quotes or tables around it: fences are
-first brought to the left margin, and a code span counts only where no tick before it is open.
+first brought to the left margin, and ticks that do not clearly pair on their own line are escaped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ _IN_CONTAINER = re.compile(
     r"^(?P<before>[ \t]*+(?:>[ \t]*+|(?:[*+-]|\d{1,9}[.)])[ \t]++)++)"
     r"(?P<fence>`{3,}+|~{3,}+)(?P<info>[^\n]*)$"
 )
-_TICKS_OR_ESCAPE = re.compile(r"\\+|`+")
+_RUN = re.compile(r"`+")
+_TICK = re.compile(r"(\\*+)`")
 _RULE_OF_TABLE = re.compile(r"^[ \t>|:]*+-[ \t|:-]*+$", re.MULTILINE)
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 _CUT = "\n\n[cut here: the text was too long]"
@@ -23,6 +24,8 @@ _CUT = "\n\n[cut here: the text was too long]"
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:
     """`text`, whose fences are balanced, with `change` applied to all but fences and code spans."""
+    if "`" not in text and "~~~" not in text:
+        return change(text)
     return "".join(
         block if is_code else _outside_spans(block, change) for block, is_code in _blocks(text)
     )
@@ -121,20 +124,20 @@ def _blocks(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _outside_spans(text: str, change: Callable[[str], str]) -> str:
-    """Spans end on their line here. One that is still open could end on a later line and turn what
-    is code there into prose, so until the paragraph ends nothing more counts as code."""
+    """Spans begin and end on one line here. Where GitHub might pair the ticks of a line in another
+    way, with what stands before, behind or around it, they are escaped and pair with nothing."""
     prose: list[str] = []
     parts: list[str] = []
-    is_open = False
+    in_target = False
     may_have_table = _RULE_OF_TABLE.search(text) is not None
     for line in _LINES.findall(text):
-        if not line.strip():
-            is_open = False
+        in_target = in_target and bool(line.strip())
         # In a table cells come before code, so `|` may part the ticks of what looks like a span.
-        pieces, left_open = ([line], True) if may_have_table and "|" in line else _spans(line)
-        if is_open or left_open or len(pieces) == 1:
-            is_open = is_open or left_open
-            prose.append(line)
+        is_plain = not in_target and not (may_have_table and "|" in line)
+        pieces = _spans(line) if is_plain else None
+        in_target = in_target or ("](" in line and ")" not in line[line.rfind("](") :])
+        if pieces is None:
+            prose.append(_TICK.sub(_escaped, line))
             continue
         for number, piece in enumerate(pieces):
             if number % 2 == 0:
@@ -145,51 +148,44 @@ def _outside_spans(text: str, change: Callable[[str], str]) -> str:
     return "".join((*parts, change("".join(prose))))
 
 
-def _spans(line: str) -> tuple[list[str], bool]:
-    """Prose and code spans of a line in turns, and whether a run of ticks is left without its
-    partner. The target of a link is read before the ticks in it, so none counts behind one."""
-    ticks = _runs(line)
-    target = line.find("](")
-    if target >= 0 and (ticks[-1:] > [(target, target)] or ")" not in line[target:]):
-        return [line], True
-    pieces: list[str] = []
-    position = index = 0
-    followers = _followers(ticks)
-    while index < len(ticks):
-        closing = followers[index]
-        if closing is None:
-            return [line], True
-        pieces += [line[position : ticks[index][0]], line[ticks[index][0] : ticks[closing][1]]]
-        position, index = ticks[closing][1], closing + 1
-    return [*pieces, line[position:]], False
+def _spans(line: str) -> list[str] | None:
+    """Prose and code spans of a line in turns; None when its ticks do not clearly pair.
 
-
-def _runs(line: str) -> list[tuple[int, int]]:
-    """Where runs of ticks are that may open or close a span.
-
-    A backslash means itself inside a span and escapes a tick outside, so a line with an escaped
-    tick is read both ways by nobody: all its ticks count as one that never closes.
+    A backslash escapes a tick outside a span and means itself inside, so a line with both kinds is
+    clear to nobody. The target of a link is read before the ticks in it.
     """
     if "`" not in line:
-        return []
-    runs: list[tuple[int, int]] = []
-    slashes_end = -1
-    for match in _TICKS_OR_ESCAPE.finditer(line):
-        if match.group()[0] == "\\":
-            slashes_end = match.end()
-        elif slashes_end == match.start():
-            return [match.span()]
-        else:
-            runs.append(match.span())
-    return runs
+        return [line]
+    escaped = [len(match[1]) % 2 == 1 for match in _TICK.finditer(line)]
+    if any(escaped):
+        return [line] if all(escaped) else None
+    runs = [match.span() for match in _RUN.finditer(line)]
+    target = line.find("](")
+    if 0 <= target < runs[-1][0]:
+        return None
+    pieces: list[str] = []
+    position = index = 0
+    followers = _followers(runs)
+    while index < len(runs):
+        closing = followers[index]
+        if closing is None:
+            return None
+        pieces += [line[position : runs[index][0]], line[runs[index][0] : runs[closing][1]]]
+        position, index = runs[closing][1], closing + 1
+    return [*pieces, line[position:]]
 
 
-def _followers(ticks: list[tuple[int, int]]) -> list[int | None]:
-    """For each run the next one of the same length."""
+def _escaped(match: re.Match[str]) -> str:
+    slashes = match[1]
+    return match.group() if len(slashes) % 2 else f"{slashes}\\`"
+
+
+def _followers(runs: list[tuple[int, int]]) -> list[int | None]:
+    """For each run of ticks the next one of the same length."""
     later: dict[int, int] = {}
-    found: list[int | None] = [None] * len(ticks)
-    for index in range(len(ticks) - 1, -1, -1):
-        length = ticks[index][1] - ticks[index][0]
+    found: list[int | None] = [None] * len(runs)
+    for index in range(len(runs) - 1, -1, -1):
+        length = runs[index][1] - runs[index][0]
         found[index] = later.get(length)
         later[length] = index
     return found

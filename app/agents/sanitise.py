@@ -14,7 +14,7 @@ from app.agents.entities import decode_entities
 from app.agents.hidden_markup import drop_hidden_markup
 from app.agents.invisible import show_hidden, without_hidden
 from app.agents.lookalikes import skeleton
-from app.agents.markdown import cap, outside_code
+from app.agents.markdown import balance_fences, cap, outside_code
 from app.domain.redaction import redact, without_internals
 
 BOUNDARY_TAGS = (
@@ -109,17 +109,35 @@ def outgoing(text: str, *, limit: int = OUTGOING_LIMIT) -> str:
     text = _MARKER.sub("<!-", text)
     room = limit
     while True:
-        posted = outside_code(cap(text, room), defuse)
+        posted = _defused(cap(text, room))
         excess = len(posted) - limit
         if excess <= 0 or room == 0:
             return posted
         room = max(0, min(room, len(text)) - max(excess, limit // 8))
 
 
+def _defused(text: str) -> str:
+    """Until nothing changes: what is taken out of prose may part or join what stood around it."""
+    for _ in range(_PASSES):
+        defused = outside_code(balance_fences(text), defuse)
+        if defused == text:
+            break
+        text = defused
+    return text
+
+
+def outgoing_line(text: str, *, limit: int = OUTGOING_LIMIT) -> str:
+    """A title or some words in the middle of a line of ours. There no fence can begin, so none is
+    closed either: that would open one."""
+    start = ": "
+    posted = outgoing(start + " ".join(text.split()), limit=limit + len(start))
+    return " ".join(posted.removeprefix(start).split())
+
+
 def outgoing_failure(words: str) -> str:
     """The words of an error as they may be posted: on one line, without anything that tells of our
     machines. Whoever runs them finds the whole in the log."""
-    return outgoing(" ".join(without_internals(words).split()), limit=FAILURE_LIMIT)
+    return outgoing_line(without_internals(words), limit=FAILURE_LIMIT)
 
 
 def _clean(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from app.agents.sanitise import outgoing
+from app.agents.sanitise import outgoing_line
 from app.commands.decide import Answer, FixAnswer, HelpAnswer, OrderAnswer, ReviewAnswer
 from loop_guards import OrderReason
 
@@ -53,7 +53,7 @@ def _said(answer: Answer, author: str) -> str:
 
 
 def _review_starts(author: str) -> str:
-    return f"A review of the present head starts, asked for by {outgoing(author)}."
+    return f"A review of the present head starts, asked for by {outgoing_line(author)}."
 
 
 def _fix(answer: FixAnswer) -> str:
@@ -69,7 +69,7 @@ def _order(item: OrderAnswer) -> str:
     reason = OrderReason(item.decision.reason)
     text = _ORDERS[reason]
     if reason is OrderReason.ALREADY_QUEUED and item.finding.queued_by:
-        text = f"{text} by {outgoing(item.finding.queued_by)}"
+        text = f"{text} by {outgoing_line(item.finding.queued_by)}"
     if item.finding.fix_number is not None and reason is OrderReason.LIVE_TASK:
         text = f"{text} in #{item.finding.fix_number}"
     return f"- **{item.finding.short_id}** {text}."

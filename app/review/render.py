@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.agents.sanitise import outgoing, outgoing_failure
+from app.agents.sanitise import outgoing, outgoing_failure, outgoing_line
 from app.domain.coverage import MISSING, Coverage, CoverageState
 from app.domain.findings import Finding
 from app.domain.runs import Tier, Usage
@@ -105,7 +105,7 @@ def counts(open_findings: tuple[Finding, ...], fixed: int) -> str:
 
 def review_body(view: ReviewView) -> str:
     """The body of the round's review. A clean change gets one line (and the folded figures)."""
-    blocks = [f"**{headline(view)}.**{_spaced(outgoing(view.summary))}"]
+    blocks = [outgoing(f"**{headline(view)}.**{_spaced(view.summary)}")]
     blocks += [_section("New", view.fresh, view), _section("Still open", view.open_before, view)]
     if view.fixed:
         blocks.append("Fixed: " + ", ".join(_reference(finding) for finding in view.fixed) + ".")
@@ -119,10 +119,10 @@ def review_body(view: ReviewView) -> str:
 
 def inline_body(finding: Finding, suggestion_block: str) -> str:
     """One inline comment: severity and short id first, then the defect, then the fix."""
-    head = f"**{finding.short_id} · {finding.severity.value} · {outgoing(finding.title)}**"
+    head = f"**{finding.short_id} · {finding.severity.value} · {outgoing_line(finding.title)}**"
     parts = [head, outgoing(finding.body)]
     if finding.production_risk:
-        parts.append(f"In production: {outgoing(finding.production_risk)}")
+        parts.append(outgoing(f"In production: {finding.production_risk}"))
     parts.append(suggestion_block)
     return "\n\n".join(part for part in parts if part)
 
@@ -137,7 +137,8 @@ def figures(view: ReviewView) -> str:
         "<details><summary>Coverage, models and cost</summary>\n\n"
         f"{reviewed} of {len(view.coverage.entries)} files read ({view.tier.value} tier) · "
         f"{usage.model_calls} model calls · {tokens:,} tokens in, {usage.output_tokens:,} out · "
-        f"{cost} · {', '.join(view.models) or 'no model'}\n{_left_out(view.coverage)}\n</details>"
+        f"{cost} · {outgoing_line(', '.join(view.models)) or 'no model'}\n"
+        f"{_left_out(view.coverage)}\n</details>"
     )
 
 
@@ -145,7 +146,7 @@ def check_summary(view: ReviewView) -> str:
     """The text of the check run: the same facts as the review, without its inline comments."""
     lines = [outgoing(view.summary)]
     lines += [
-        f"- {_reference(finding)} {finding.severity.value}: {outgoing(finding.title)}"
+        f"- {_reference(finding)} {finding.severity.value}: {outgoing_line(finding.title)}"
         for finding in view.fresh + view.open_before
     ]
     lines += [_missing(view), _NEXT[view.next_step], *view.notes]
@@ -169,7 +170,7 @@ def escalation_body(view: ReviewView, rule: str, addressed_to: str | None) -> st
     lines = [
         f"**A human is needed.** {rule}",
         "What remains:",
-        *(f"- {_reference(f)} {f.severity.value}: {outgoing(f.title)}" for f in remaining),
+        *(f"- {_reference(f)} {f.severity.value}: {outgoing_line(f.title)}" for f in remaining),
         f"{view.round_number} rounds were used.",
         f"Their reviews: {usage.model_calls} model calls, {tokens:,} tokens, {cost}.",
     ]
@@ -191,7 +192,7 @@ def policy_notes(policy: EffectivePolicy) -> tuple[str, ...]:
     if policy.problem is None:
         return ()
     holds = "its last valid version" if policy.source is PolicySource.LAST_VALID else "the default"
-    problem = " · ".join(outgoing(line) for line in policy.problem.splitlines())
+    problem = " · ".join(outgoing_line(line) for line in policy.problem.splitlines())
     return (f"The policy file can't be used, so {holds} holds. {problem}",)
 
 
@@ -264,14 +265,16 @@ def _section(title: str, findings: tuple[Finding, ...], view: ReviewView) -> str
 
 def _row(finding: Finding, view: ReviewView) -> str:
     blocks = " · blocks" if finding.short_id in view.blocking else ""
-    title = outgoing(finding.title)
+    title = outgoing_line(finding.title)
     return f"- {_reference(finding)} {finding.severity.value}{blocks}: {title}"
 
 
 def _not_inline(view: ReviewView) -> str:
     """Findings that no line of the diff can carry stand here, and count just as much."""
     rest = [finding for finding in view.fresh if finding.short_id not in view.inline]
-    return "\n\n".join(f"{_reference(f)} {outgoing(f.title)}\n\n{outgoing(f.body)}" for f in rest)
+    return "\n\n".join(
+        f"{_reference(f)} {outgoing_line(f.title)}\n\n{outgoing(f.body)}" for f in rest
+    )
 
 
 def _missing(view: ReviewView) -> str:
@@ -287,7 +290,7 @@ def _not_read(coverage: Coverage) -> list[str]:
     """A line for each missing file, but for those beyond the first hundred."""
     missing = [entry for state in MISSING for entry in coverage.of(state)]
     lines = [
-        f"Not reviewed: `{_code(entry.path)}` ({entry.reason})." for entry in missing[:_MOST_NAMED]
+        f"Not reviewed: {_code(entry.path)} ({entry.reason})." for entry in missing[:_MOST_NAMED]
     ]
     if len(missing) > _MOST_NAMED:
         lines.append(f"Not reviewed either: {len(missing) - _MOST_NAMED} more files.")
@@ -298,7 +301,7 @@ def _left_out(coverage: Coverage) -> str:
     skipped = coverage.of(CoverageState.SKIPPED)
     if not skipped:
         return ""
-    return "\nLeft out: " + ", ".join(f"`{_code(e.path)}` ({e.reason})" for e in skipped[:50])
+    return "\nLeft out: " + ", ".join(f"{_code(e.path)} ({e.reason})" for e in skipped[:50])
 
 
 def _reference(finding: Finding) -> str:
@@ -306,12 +309,13 @@ def _reference(finding: Finding) -> str:
     if location.path is None:
         return f"**{finding.short_id}**"
     line = f":{location.start_line}" if location.start_line else ""
-    return f"**{finding.short_id}** `{_code(location.path)}{line}`"
+    return f"**{finding.short_id}** {_code(f'{location.path}{line}')}"
 
 
 def _code(path: str) -> str:
-    """A path inside a code span: hostile names can't end it."""
-    return outgoing(path.replace("`", "'").replace("\n", " "))
+    """A path as a code span: hostile names can't end it, and inside nothing is a mention."""
+    name = path.replace("`", "'")
+    return outgoing_line(f"`{name}`")
 
 
 def _round(view: ReviewView) -> str:

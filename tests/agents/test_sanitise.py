@@ -266,7 +266,7 @@ def test_attribute() -> None:
         pytest.param("a/@octocat", "a/@&#8203;octocat", id="mention-after-a-slash"),
         pytest.param("me@example.com", "me@example.com", id="address"),
         pytest.param("use `@app.get`", "use `@app.get`", id="code-span"),
-        pytest.param(r"\`@octocat`", r"\`@&#8203;octocat`", id="escaped-tick-is-prose"),
+        pytest.param(r"\`@octocat`", r"\`@&#8203;octocat\`", id="escaped-tick-is-prose"),
         pytest.param("```py\n@app.get\n```", "```py\n@app.get\n```", id="fence"),
         pytest.param("```py\n@app.get", "```py\n@app.get\n```", id="open-fence-is-closed"),
         pytest.param("/mergeward stop", "/&#8203;mergeward stop", id="command"),
@@ -285,12 +285,17 @@ def test_attribute() -> None:
         pytest.param("/lgtm\n> /approve", "/&#8203;lgtm\n> /&#8203;approve", id="other-bots"),
         pytest.param("/etc/passwd is read", "/etc/passwd is read", id="path"),
         pytest.param(
-            "`a\n` @octocat `b`", "`a\n` @&#8203;octocat `b`", id="span-open-from-the-line-before"
+            "`a\n` @octocat `b`",
+            "\\`a\n\\` @&#8203;octocat \\`b\\`",
+            id="span-open-from-the-line-before",
         ),
-        pytest.param("`a\n\n` @b `", "`a\n\n` @b `", id="span-in-the-next-paragraph"),
+        pytest.param("`a\n\n` @b `", "\\`a\n\n` @b `", id="span-in-the-next-paragraph"),
+        pytest.param(
+            r"`a` \`b` @octocat", r"\`a\` \`b\` @&#8203;octocat", id="both-kinds-of-ticks"
+        ),
         pytest.param(r"\\`a` @octocat `b`", r"\\`a` @&#8203;octocat `b`", id="escaped-backslash"),
         pytest.param(
-            "|a|b|\n|-|-|\n|`a|@octocat`|", "|a|b|\n|-|-|\n|`a|@&#8203;octocat`|", id="table"
+            "|a|b|\n|-|-|\n|`a|@octocat`|", "|a|b|\n|-|-|\n|\\`a|@&#8203;octocat\\`|", id="table"
         ),
         pytest.param(
             "- a\n  ```\n@octocat", "- a\n```\n@octocat\n```", id="fence-that-a-list-would-end"
@@ -311,7 +316,7 @@ def test_attribute() -> None:
         ),
         pytest.param("https://u:p&#64;h/x", "https://h/x", id="credential-by-entity"),
         pytest.param(
-            "[a](![`b) ` @octocat `", "[a](![`b) ` @&#8203;octocat `", id="tick-in-target"
+            "[a](![`b) ` @octocat `", "[a](![\\`b) \\` @&#8203;octocat \\`", id="tick-in-target"
         ),
         pytest.param(
             "Bearer\n~~~~~~~~~~~~~~~~~~~~~~~~\n@a",
