@@ -245,8 +245,8 @@ def calls_of(names: collections.abc.Set[str]) -> Iterator[tuple[Path, ast.Call]]
         if own.is_relative_to("app/sandbox"):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                if node.func.id in names:
+            match node:
+                case ast.Call(func=ast.Name(id=name)) if name in names:
                     yield own, node
 
 
