@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from loop_guards.decisions import Asked, Decision, sealed, values
+from loop_guards.decisions import Decision, sealed, values
+from loop_guards.tables import all_that_hold
 
 
 class ActorOutcome(StrEnum):
@@ -53,7 +54,7 @@ def judge_actor(facts: ActorFacts) -> ActorDecision:
         (ActorReason.MACHINE_ACCOUNT, facts.machine_account),
         (ActorReason.THROUGH_APP, facts.through_app),
     )
-    held = tuple(reason for reason, holds in questions if holds)
+    held, trace = all_that_hold(questions)
     return ActorDecision(
         outcome=ActorOutcome.MACHINE if held else ActorOutcome.HUMAN,
         reason=held[0] if held else ActorReason.PERSON,
@@ -64,7 +65,7 @@ def judge_actor(facts: ActorFacts) -> ActorDecision:
             through_app=facts.through_app,
             posted_by_us=facts.posted_by_us,
         ),
-        trace=tuple(Asked(reason, reason if holds else None) for reason, holds in questions),
+        trace=trace,
         seal=sealed(),
     )
 

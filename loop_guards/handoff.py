@@ -228,7 +228,7 @@ def _decision(
     answer: tuple[HandoffOutcome, HandoffReason],
     trace: tuple[Asked, ...],
 ) -> HandoffDecision:
-    order = finding.pending
+    order, dismissed = finding.pending, finding.dismissed_at
     return HandoffDecision(
         outcome=answer[0],
         reason=answer[1],
@@ -241,7 +241,11 @@ def _decision(
             origin=finding.origin,
             status=finding.status,
             in_merged_tree=finding.in_merged_tree,
+            path=finding.path,
+            first_seen_after_merge=finding.first_seen_after_merge,
+            acknowledged=finding.acknowledged,
             covered_by=finding.covered_by,
+            dismissed_at=None if dismissed is None else dismissed.isoformat(),
             order=None if order is None else order.id,
             stopped=facts.stopped,
             kill_switch=facts.kill_switch,
@@ -249,6 +253,7 @@ def _decision(
             author_is_bot=facts.author_is_bot,
             is_fix_pr=facts.is_fix_pr,
             base=facts.base,
+            default_branch=facts.default_branch,
             tasks_of_merge=facts.tasks_of_merge,
             max_fix_tasks=limits.max_fix_tasks,
             path_tasks=finding.path_tasks,

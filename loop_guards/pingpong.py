@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from loop_guards.decisions import Asked, Decision, sealed, values
+from loop_guards.decisions import Decision, sealed, values
 from loop_guards.facts import TaskState
 from loop_guards.limits import Limits
+from loop_guards.tables import all_that_hold
 
 
 class VerifyOutcome(StrEnum):
@@ -56,12 +57,18 @@ def may_verify(facts: VerifyFacts, limits: Limits) -> VerifyDecision:
         (VerifyReason.ESCALATED, facts.task is TaskState.ESCALATED),
         (VerifyReason.CYCLES, facts.cycles >= limits.verify_cycles),
     )
-    held = tuple(reason for reason, holds in questions if holds)
+    held, trace = all_that_hold(questions)
     return VerifyDecision(
         outcome=VerifyOutcome.REFUSE if held else VerifyOutcome.VERIFY,
         reason=held[0] if held else VerifyReason.ALLOWED,
         reasons=held or (VerifyReason.ALLOWED,),
-        compared=values(task=facts.task, cycles=facts.cycles, verify_cycles=limits.verify_cycles),
-        trace=tuple(Asked(reason, reason if holds else None) for reason, holds in questions),
+        compared=values(
+            stopped=facts.stopped,
+            kill_switch=facts.kill_switch,
+            task=facts.task,
+            cycles=facts.cycles,
+            verify_cycles=limits.verify_cycles,
+        ),
+        trace=trace,
         seal=sealed(),
     )

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from loop_guards.budget import NOTHING_SPENT, UNITS, Spent, purse
-from loop_guards.decisions import Asked, Decision, sealed, values
+from loop_guards.decisions import Decision, sealed, values
 from loop_guards.findings import Verdict
 from loop_guards.limits import Limits
+from loop_guards.tables import all_that_hold
 
 
 class StartOutcome(StrEnum):
@@ -93,7 +94,7 @@ def _may_start(facts: RoundFacts, limits: Limits, *, used: int) -> StartDecision
         (StartReason.CAP, used >= facts.allowance),
         (StartReason.BUDGET, facts.over_budget(limits)),
     )
-    held = tuple(reason for reason, holds in questions if holds)
+    held, trace = all_that_hold(questions)
     return StartDecision(
         outcome=StartOutcome.REFUSE if held else StartOutcome.START,
         reason=held[0] if held else StartReason.ALLOWED,
@@ -109,7 +110,7 @@ def _may_start(facts: RoundFacts, limits: Limits, *, used: int) -> StartDecision
             lineage_resumes=facts.lineage_resumes,
             **_amounts(facts, limits),
         ),
-        trace=tuple(Asked(reason, reason if holds else None) for reason, holds in questions),
+        trace=trace,
         seal=sealed(),
     )
 
@@ -221,7 +222,7 @@ def after_round(facts: AfterRoundFacts, limits: Limits) -> NextDecision:
     all, nothing is approved.
     """
     questions = _questions(facts, limits)
-    held = tuple(reason for reason, holds in questions if holds)
+    held, trace = all_that_hold(questions)
     outcome, fallback = _outcome(facts, held)
     reasons = held or (fallback,)
     return NextDecision(
@@ -234,9 +235,7 @@ def after_round(facts: AfterRoundFacts, limits: Limits) -> NextDecision:
             blocking=len(facts.blocking),
             coverage_full=facts.coverage_full,
             coverage_attempts=facts.coverage_attempts,
-            spent_input_tokens=facts.spent.input_tokens,
-            spent_micro_dollars=facts.spent.micro_dollars,
-            spent_model_seconds=facts.spent.model_seconds,
+            lineage_resumes=facts.lineage_resumes,
             stopped=facts.stopped,
             unavailable=facts.unavailable,
             bounced=facts.bounced,
@@ -244,8 +243,9 @@ def after_round(facts: AfterRoundFacts, limits: Limits) -> NextDecision:
             touched=facts.touched,
             known_patch=facts.known_patch,
             newest_head=facts.newest_head,
+            **{f"spent_{unit}": getattr(facts.spent, unit) for unit in UNITS},
         ),
-        trace=tuple(Asked(reason, reason if holds else None) for reason, holds in questions),
+        trace=trace,
         seal=sealed(),
     )
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from loop_guards.decisions import Asked, Decision, sealed, values
+from loop_guards.decisions import Decision, sealed, values
 from loop_guards.limits import Limits
+from loop_guards.tables import all_that_hold
 
 
 class ReviewOutcome(StrEnum):
@@ -80,22 +81,36 @@ class ReviewDecision(Decision):
 def may_review(facts: ReviewStart, limits: Limits) -> ReviewDecision:
     """The first that holds skips the review. A person's command overrides what only saves work."""
     questions = _questions(facts, limits)
-    held = tuple(reason for reason, holds in questions if holds)
+    held, trace = all_that_hold(questions)
     return ReviewDecision(
         outcome=ReviewOutcome.SKIP if held else ReviewOutcome.REVIEW,
         reason=held[0] if held else ReviewReason.REQUESTED,
         reasons=held or (ReviewReason.REQUESTED,),
         compared=values(
+            is_open=facts.is_open,
+            is_newest_head=facts.is_newest_head,
+            draft=facts.draft,
             by_human=facts.by_human,
             commanded=facts.commanded,
             machine_rounds=facts.machine_rounds,
-            pingpong_cap=limits.pingpong_cap,
-            draft=facts.draft,
+            already_reviewed=facts.already_reviewed,
             is_fix_pr=facts.is_fix_pr,
+            skip_label=facts.skip_label,
+            stopped=facts.stopped,
+            kill_switch=facts.kill_switch,
+            escalated=facts.escalated,
+            own_act=facts.own_act,
+            ignored=facts.ignored,
+            same_patch=facts.same_patch,
+            is_outside_bot_pr=facts.is_outside_bot_pr,
+            admitted=facts.admitted,
             bot_prs_of_day=facts.bot_prs_of_day,
             bot_prs_of_window=facts.bot_prs_of_window,
+            pingpong_cap=limits.pingpong_cap,
+            max_bot_prs_per_day=limits.max_bot_prs_per_day,
+            bot_prs_per_window=limits.bot_prs_per_window,
         ),
-        trace=tuple(Asked(reason, reason if holds else None) for reason, holds in questions),
+        trace=trace,
         seal=sealed(),
     )
 

@@ -1,4 +1,5 @@
-"""How a table of rows is asked: the first row that holds answers. Used by several questions."""
+"""The two ways in which several questions are asked: a table whose first row answers, and a list of
+which all that hold are kept."""
 
 from __future__ import annotations
 
@@ -23,3 +24,11 @@ def first_row(
     _, outcome, reason = rows[place]
     passed = tuple(Asked(code, None) for _, _, code in rows[:place])
     return outcome, reason, (*passed, Asked(reason, reason))
+
+
+def all_that_hold(
+    questions: Sequence[tuple[Reason, bool]],
+) -> tuple[tuple[Reason, ...], tuple[Asked, ...]]:
+    """The reasons that hold, in the order asked, and the trace of all of them."""
+    held = tuple(reason for reason, holds in questions if holds)
+    return held, tuple(Asked(reason, reason if holds else None) for reason, holds in questions)

@@ -169,7 +169,11 @@ def test_a_merge_makes_at_most_ten_automatic_tasks_of_the_worst() -> None:
     names = [each.guard for each in refused[0].trace]
     assert names == [*(each.guard for each in made.decisions[0].trace), "task_cap"]
     assert [each.reason for each in refused[0].trace if each.reason] == [HandoffReason.BUDGET]
-    assert refused[0].compared == {**made.decisions[0].compared, "tasks_allowed": 10}
+    assert refused[0].compared == {
+        **made.decisions[0].compared,
+        "path": "09.py",
+        "tasks_allowed": 10,
+    }
 
 
 S = Severity.SUGGESTION

@@ -131,12 +131,8 @@ def test_every_other_question_is_total_too(name: str) -> None:
 
 # Plain facts that an answer does not tell again, and what it tells besides the facts.
 UNTOLD: dict[str, str] = {
-    "after_round": "lineage_resumes",
-    "decide_handoff": "id path dismissed_at first_seen_after_merge acknowledged target repository "
-    "merge_commit default_branch",
-    "may_review": "is_open is_newest_head already_reviewed skip_label stopped kill_switch "
-    "escalated own_act ignored same_patch is_outside_bot_pr admitted",
-    "may_verify": "stopped kill_switch",
+    # Names of what is decided about: no guard compares them, and the plan holds them.
+    "decide_handoff": "id target repository merge_commit",
 }
 AMOUNTS = " ".join(
     f"{amount}_{unit}"
@@ -144,16 +140,17 @@ AMOUNTS = " ".join(
     for unit in ("input_tokens", "micro_dollars", "model_seconds", "model_runs")
 )
 BESIDES: dict[str, str] = {
-    "after_round": "blocking spent_input_tokens spent_micro_dollars spent_model_seconds",
+    "after_round": "blocking spent_input_tokens spent_micro_dollars spent_model_seconds "
+    "spent_model_runs",
     "answer_resume": "resume_rounds",
     "decide_fix_verdict": "blocking findings coverage_full",
-    "decide_handoff": "order max_fix_tasks max_path_tasks",
+    "decide_handoff": "order dismissed_at max_fix_tasks max_path_tasks",
     "decide_rubric": "critical warning suggestion production_risk coverage_full "
     "risk_pattern_warnings risk_pattern_same_place",
     "decide_thread": "thread_replies",
     "judge_fixed": "changed files",
     "judge_return": "max_flips",
-    "may_review": "pingpong_cap",
+    "may_review": "pingpong_cap max_bot_prs_per_day bot_prs_per_window",
     "may_start_round": AMOUNTS,
     "may_start_turn": AMOUNTS,
     "may_verify": "verify_cycles",
