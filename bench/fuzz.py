@@ -34,6 +34,8 @@ def main() -> int:
     parser.add_argument("--iterations", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
+    if given.iterations < 1:
+        parser.error("--iterations must be at least 1")
     started = time.perf_counter()
     result = subjects[given.subject](given.iterations, given.seed)
     seconds = time.perf_counter() - started

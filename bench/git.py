@@ -223,6 +223,8 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=5_000, help="files of the repository")
     parser.add_argument("--folder", type=Path, help="where the repositories are made")
     arguments = parser.parse_args()
+    if arguments.folder is not None and not arguments.folder.is_dir():
+        parser.error(f"--folder {arguments.folder} is no folder: make it first")
     folder = Path(tempfile.mkdtemp(prefix="mergeward-bench-", dir=arguments.folder))
     try:
         bench = Bench(folder, arguments.files, arguments.runs)

@@ -17,16 +17,6 @@ from tests.git.repos import ENVIRONMENT, BareRepo, git
 
 
 @pytest.fixture
-def origin(tmp_path: Path) -> BareRepo:
-    return BareRepo.create(tmp_path / "origin.git")
-
-
-@pytest.fixture
-def remote(origin: BareRepo) -> Remote:
-    return Remote(origin.url)
-
-
-@pytest.fixture
 def mirrors(tmp_path: Path) -> Mirrors:
     return Mirrors(tmp_path / "mirrors")
 

@@ -23,16 +23,6 @@ from tests.git.test_measure import exploding
 
 
 @pytest.fixture
-def origin(tmp_path: Path) -> BareRepo:
-    return BareRepo.create(tmp_path / "origin.git")
-
-
-@pytest.fixture
-def remote(origin: BareRepo) -> Remote:
-    return Remote(origin.url)
-
-
-@pytest.fixture
 def root(tmp_path: Path) -> Path:
     return tmp_path / "mirrors"
 

@@ -35,16 +35,6 @@ HOSTILE: dict[str, Content] = {
 
 
 @pytest.fixture
-def origin(tmp_path: Path) -> BareRepo:
-    return BareRepo.create(tmp_path / "origin.git")
-
-
-@pytest.fixture
-def remote(origin: BareRepo) -> Remote:
-    return Remote(origin.url)
-
-
-@pytest.fixture
 async def mirror(origin: BareRepo, remote: Remote, tmp_path: Path) -> Repository:
     origin.commit(HOSTILE)
     return await Mirrors(tmp_path / "mirrors").ready(1, remote, branches=["main"])

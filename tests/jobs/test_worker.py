@@ -334,6 +334,7 @@ async def test_a_notice_wakes_the_worker(store: Store) -> None:
         await add(store)
         dispatcher.notify()
         await asyncio.wait_for(ran.wait(), 5)
+    assert ran.is_set()
 
 
 async def test_a_story_that_waits_for_its_time_starts_on_time(store: Store) -> None:

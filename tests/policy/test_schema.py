@@ -68,7 +68,7 @@ def test_the_example_of_the_page_is_valid() -> None:
 @pytest.mark.parametrize("text", VALID)
 def test_schema_accepts_what_the_parser_accepts(text: str) -> None:
     """An editor does not underline a valid file."""
-    parse_policy(text)
+    assert isinstance(parse_policy(text), Policy)
     jsonschema.validate(read_document(text, "p").value, policy_schema())
 
 

@@ -114,8 +114,12 @@ HEAD = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 if every invariant holds, 1 with the shortest way to one that does not."""
-    options = _parser().parse_args(arguments)
+    """Exit code 0 if every invariant holds, 1 with the shortest way to one that does not, 2 if
+    nothing was asked for that there is."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if unknown := sorted(set(options.worlds) - set(LETTERS)):
+        parser.error(f"there is no world {', '.join(unknown)}: the worlds are {LETTERS}")
     began, pairs, fired = time.perf_counter(), 0, Counter[str]()
     print(HEAD)
     try:
@@ -134,6 +138,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Violated as error:
         print(f"\nviolated: {error}")
         return 1
+    if not pairs:
+        parser.error(f"no arrangement of {options.worlds} has {options.only!r} in its name")
     print(f"\n{pairs:,} distinct (state, act) pairs, {time.perf_counter() - began:.0f} s")
     if options.coverage:
         _coverage(fired)

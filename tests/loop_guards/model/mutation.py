@@ -222,6 +222,9 @@ def main() -> int:
     parser.add_argument("modules", nargs="*", help="modules of loop_guards; all if none is named")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
     chosen = parser.parse_args()
+    there = {path.stem for path in PACKAGE.glob("*.py")}
+    if unknown := sorted(set(chosen.modules) - there):
+        parser.error(f"loop_guards has no module {', '.join(unknown)}")
     mutants = all_mutants(chosen.modules)
     _warm_up()
     _be_green()

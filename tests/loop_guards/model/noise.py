@@ -383,6 +383,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--samples", type=int, default=SAMPLES, help="tasks a row (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="(%(default)s)")
     given = parser.parse_args(arguments)
+    if given.samples < 1:
+        parser.error("--samples must be at least 1: a share needs tasks to be a share of")
     error = sigma(0.5, given.samples)
     print(f"{given.samples} tasks a row; shares within {2 * error:.2%} (two standard errors)\n")
     print(f"findings  drop  re-raise  {_HEAD}")
