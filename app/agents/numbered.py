@@ -12,7 +12,10 @@ from dataclasses import dataclass
 
 from app.agents.invisible import show_hidden
 
-LINE_CHARS = 2_000
+LINE_CHARS = 45_000
+"""The longest line that is shown whole: with its numbers it fits into one answer of a tool (50,000
+characters), so a file whose lines are no longer can be read to its end."""
+
 _HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _BLANK = " " * 6
 
@@ -112,9 +115,22 @@ class _Counter:
         self.new, self._new_left = self.new + new, self._new_left - new
 
 
+def is_shown_whole(raw: bytes) -> bool:
+    """Whether a model can read all of this line."""
+    return len(raw) * _MOST_GROWTH <= LINE_CHARS or len(_as_text(raw)) <= LINE_CHARS
+
+
+_MOST_GROWTH = len("<U+0001>")
+"""How many characters one byte can become."""
+
+
 def show_line(raw: bytes) -> str:
-    """One line as text: UTF-8 as far as it is, invisible characters written out, long ones cut."""
-    text = show_hidden(raw.removesuffix(b"\r").decode("utf-8", "replace"))
+    """One line as text: UTF-8 as far as it is, invisible characters written out, cut if endless."""
+    text = _as_text(raw)
     if len(text) <= LINE_CHARS:
         return text
     return f"{text[:LINE_CHARS]} [line cut here: {len(text)} characters]"
+
+
+def _as_text(raw: bytes) -> str:
+    return show_hidden(raw.removesuffix(b"\r").decode("utf-8", "replace"))

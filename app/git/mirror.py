@@ -141,7 +141,7 @@ class Repository:
     async def patch_id(self, base: str, head: str) -> str:
         """An id of what a change does, the same after a rebase; "" for an empty change."""
         raw = await self.raw_diff(base, head)
-        out = await git(("patch-id", "--stable"), cwd=self.git_dir, stdin=raw)
+        out = await git(("patch-id", "--stable"), cwd=self.git_dir, stdin=raw, memory=READ_MEMORY)
         return out.decode().split()[0] if out.strip() else ""
 
     async def history(self, commit: str, path: str, *, limit: int) -> tuple[str, ...]:

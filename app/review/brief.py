@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from app.agents.port import ModelRef
@@ -13,6 +14,7 @@ from app.agents.prompt_context import PromptContext
 from app.agents.prompts import available_agents
 from app.agents.workspace import Workspace
 from app.control.routing import Routing
+from app.domain.coverage import CoverageState
 from app.domain.diff import Diff
 from app.domain.findings import Finding, ReportedFinding
 from app.domain.policy import Policy
@@ -104,13 +106,23 @@ async def write_brief(
             tree=assignment.tree,
             directory=assignment.folder,
             patches=patches,
-            withheld=lambda path: withheld_by(policy, path),
+            withheld=partial(_withheld, policy, renamed=_withheld_before(plan, policy)),
         ),
         reviewers=plan.reviewers,
         models=lambda agent: models_of(agent, plan.tier, policy, assignment.routing),
         known_paths=plan.paths,
         parts=tuple(frozenset(file.path for file in part) for part in plan.parts),
     )
+
+
+def _withheld_before(plan: ReviewPlan, policy: Policy) -> frozenset[str]:
+    """Files that were withheld under the name they had: another name makes nothing public."""
+    withheld = (entry.path for entry in plan.coverage.of(CoverageState.WITHHELD))
+    return frozenset(path for path in withheld if withheld_by(policy, path) is None)
+
+
+def _withheld(policy: Policy, path: str, *, renamed: frozenset[str]) -> str | None:
+    return "for the name it had before" if path in renamed else withheld_by(policy, path)
 
 
 async def judged(

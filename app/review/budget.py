@@ -6,10 +6,12 @@ little about another's, and the estimate need only err on the one side.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from app.agents.numbered import LINE_CHARS, is_shown_whole
 from app.domain.diff import FileChange
 from app.review.plan import ReviewPlan
 from app.review.risk import risk_order
@@ -45,6 +47,7 @@ class NoRoom(StrEnum):
 
     LARGER_THAN_WINDOW = "larger_than_window"
     NO_ROOM_LEFT = "no_room_left"
+    ENDLESS_LINE = "endless_line"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +86,15 @@ def within(plan: ReviewPlan, room: Room) -> ReviewPlan:
 
     What fits is one part, in the order it had. Else files go by risk into parts, what only says
     that it is generated last; those without a place are named in the coverage, so that nothing
-    below full coverage is approved.
+    below full coverage is approved. A file with an added line that is cut for every reader counts
+    as too large, whatever room there is.
     """
-    if _fits(plan.files, room):
+    endless = [file for file in plan.files if _has_endless_line(file)]
+    files = [file for file in plan.files if file not in endless] if endless else plan.files
+    if not endless and _fits(files, room):
         return plan
-    sure = [file for file in plan.files if file.path not in plan.doubtful]
-    doubtful = [file for file in plan.files if file.path in plan.doubtful]
-    parts, without = _placed((*risk_order(sure), *risk_order(doubtful)), room)
+    parts, without = _parts(files, room, plan.doubtful)
+    without = [*without, *((file, NoRoom.ENDLESS_LINE) for file in endless)]
     return replace(
         plan,
         files=tuple(file for part in parts for file in part),
@@ -99,10 +104,29 @@ def within(plan: ReviewPlan, room: Room) -> ReviewPlan:
     )
 
 
+_LONG_ADDED_LINE = re.compile(rb"^\+([^\n]{%d,})" % (LINE_CHARS // 10), re.MULTILINE)
+
+
+def _has_endless_line(file: FileChange) -> bool:
+    found = _LONG_ADDED_LINE.finditer(file.raw, file.begins, file.ends)
+    return any(not is_shown_whole(match.group(1)) for match in found)
+
+
 def _fits(files: Sequence[FileChange], room: Room) -> bool:
     return (
         sum(map(tokens_of, files)) <= room.patches and sum(map(list_tokens, files)) <= room.listing
     )
+
+
+def _parts(
+    files: Sequence[FileChange], room: Room, doubtful: frozenset[str]
+) -> tuple[tuple[tuple[FileChange, ...], ...], list[tuple[FileChange, NoRoom]]]:
+    """All files as one part in the order they had, or by risk in as many parts as there may be."""
+    if _fits(files, room):
+        return ((tuple(files),) if files else ()), []
+    sure = [file for file in files if file.path not in doubtful]
+    unsure = [file for file in files if file.path in doubtful]
+    return _placed((*risk_order(sure), *risk_order(unsure)), room)
 
 
 def _placed(

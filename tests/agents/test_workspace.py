@@ -13,11 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.agents.numbered import numbered_file, numbered_patch
+from app.agents.numbered import (
+    LINE_CHARS,
+    is_shown_whole,
+    numbered_file,
+    numbered_patch,
+    show_line,
+)
 from app.agents.port import HostTool, ToolError
 from app.agents.prompts import TOOL_NAMES
 from app.agents.tools import coordinator_tools, integer, reviewer_tools
-from app.agents.workspace import Workspace, clean_path
+from app.agents.workspace import ANSWER_CHARS, Workspace, clean_path
 from app.domain.runs import AgentName
 
 PATCH = b"""diff --git a/src/a.py b/src/a.py
@@ -101,7 +107,8 @@ def workspace(directory: Path, **files: bytes) -> Workspace:
         "empty.py": b"",
         "logo.png": b"\x89PNG\0\0",
         "long.txt": b"0123456789\n" * 20_000,
-        "wide.txt": b"w" * 5_000,
+        "wide.txt": b"w" * LINE_CHARS,
+        "endless.txt": b"w" * (LINE_CHARS + 1),
         **files,
     }
     patches = {"src/a.py": "diff/src__a.py.patch", ".env": "diff/env.patch"}
@@ -158,8 +165,22 @@ async def test_long_answers_say_how_to_go_on(tmp_path: Path) -> None:
     assert told is not None
     then = await space.read_file("long.txt", int(told.group(1)))
     assert then.startswith(f"{int(told.group(1)):>6}\t")
-    wide = await space.read_file("wide.txt")
-    assert wide.endswith("[line cut here: 5000 characters]")
+
+
+async def test_only_an_endless_line_is_cut(tmp_path: Path) -> None:
+    """A long one is shown to its end, with its number, in one answer."""
+    space = workspace(tmp_path)
+    assert await space.read_file("wide.txt") == f"     1\t{'w' * LINE_CHARS}"
+    endless = await space.read_file("endless.txt")
+    assert endless.endswith(f"[line cut here: {LINE_CHARS + 1} characters]")
+    assert len(endless) < ANSWER_CHARS
+
+
+@given(st.binary(max_size=200), st.integers(min_value=0, max_value=3))
+def test_what_is_shown_whole_is_not_cut(line: bytes, times: int) -> None:
+    """What counts a line as read and what shows it agree, also where letters are written out."""
+    raw = (line.replace(b"\n", b"") or b"\0") * times * 300
+    assert is_shown_whole(raw) == ("[line cut here" not in show_line(raw)[-60:])
 
 
 def test_at_least_one_line_is_shown() -> None:

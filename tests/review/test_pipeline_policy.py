@@ -181,8 +181,8 @@ async def test_withheld_files_reach_no_model(
     async def tries(task: AgentTask) -> str:
         for tool, arguments in (
             ("read_patch", {"path": hidden}),
-            ("read_file", {"path": "deploy/server.pem"}),
-            ("grep", {"pattern": "hunter2"}),
+            ("read_file", {"path": hidden}),
+            ("grep", {"pattern": "BEGIN"}),
             ("read_file", {"path": "shared-pr-context.txt"}),
         ):
             try:
