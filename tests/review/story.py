@@ -53,7 +53,7 @@ from app.jobs.dispatch import InProcessDispatcher
 from app.jobs.ledger import enqueue
 from app.jobs.requests import JobRequest, pull_request_subject
 from app.jobs.sweeper import sweep
-from app.jobs.worker import Worker
+from app.jobs.worker import Worker, WorkerOptions
 from app.review.judge import fingerprint
 from app.review.pipeline import report_failure, review_pull_request
 from app.review.services import ReviewServices
@@ -358,13 +358,14 @@ class Story:
         async with self.store.write() as session:
             return (await enqueue(session, request, now=now)).job_id
 
-    async def work(self) -> None:
+    async def work(self, options: WorkerOptions | None = None) -> None:
         """A worker does what is due now, then ends."""
         worker = Worker(
             self.store,
             {JobKind.REVIEW_PULL_REQUEST: partial(review_pull_request, services=self.services)},
             clock=self.clock,
             wakeups=InProcessDispatcher(),
+            options=options,
             after_failure={JobKind.REVIEW_PULL_REQUEST: partial(_tell, services=self.services)},
         )
         await worker.run_until_idle()

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 CONNECT_TIMEOUT_S = 10.0
+IDLE_CONNECTIONS = 100
+"""Kept open for the next call, as the providers' own clients do."""
+
 _DEFAULT_BASE_URL = MappingProxyType(
     {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
 )
@@ -103,9 +106,13 @@ class Connections:
 
 
 def _http_client() -> httpx2.AsyncClient:
+    """Without a limit of its own: a session that waited for a connection would look like a silent
+    model. How many there are at once is the worker's and the scheduler's decision."""
+    import httpx2
     from pydantic_ai.models import create_async_httpx2_client
 
-    return create_async_httpx2_client()
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=IDLE_CONNECTIONS)
+    return create_async_httpx2_client(limits=limits)
 
 
 def _base_url(provider: ProviderSettings) -> str:
