@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help tools install demo test lint types contracts unit prove mutants fmt docs lock build clean
+.PHONY: help tools install demo test lint types contracts unit prove mutants cases fmt docs lock build clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -71,6 +71,9 @@ prove: $(VENV)/.dev ## the whole proof that the loop halts, nothing cut (an hour
 
 mutants: $(VENV)/.dev ## how many small mistakes in the guards the tests notice (minutes); ARGS="a module"
 	$(BIN)/python -m tests.loop_guards.model.mutation --jobs $(WORKERS) $(ARGS)
+
+cases: $(VENV)/.dev ## how many of the collected real failures are held, by category
+	$(BIN)/python -m tests.case_table
 
 fmt: $(VENV)/.dev ## format, and fix what ruff can fix
 	$(BIN)/ruff check --fix-only $(SOURCES)
