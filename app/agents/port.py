@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
-from app.domain.runs import AgentName, Usage
+from app.domain.runs import AgentName, Booked, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +251,18 @@ AgentEvent: TypeAlias = (
     Started | ModelCallStarted | ModelCallFinished | ToolCalled | Text | Retrying | Finished
 )
 EventSink: TypeAlias = Callable[[AgentEvent], Awaitable[None]]
+
+
+def booked_by(event: AgentEvent) -> Booked | None:
+    """What the event costs, if anything: a session is booked when it begins, a call when it ends,
+    so that what is cut off has paid for what it used."""
+    match event:
+        case ModelCallStarted() if event.begins_session:
+            return Booked(sessions=1)
+        case ModelCallFinished(usage=usage):
+            return Booked(usage=usage)
+        case _:
+            return None
 
 
 async def ignore_events(event: AgentEvent) -> None:

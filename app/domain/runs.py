@@ -78,3 +78,11 @@ class Usage:
             cost_usd=None if unknown else (self.cost_usd or 0) + (other.cost_usd or Decimal(0)),
             model_seconds=self.model_seconds + other.model_seconds,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Booked:
+    """What an event of a session costs: the session itself, when it begins, or a call's usage."""
+
+    sessions: int = 0
+    usage: Usage | None = None

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.agents.asking import AskLimits, ask
 from app.agents.findings_xml import ParseOutcome, parse_fix_report
-from app.agents.port import AgentEvent, EventSink, ModelCallFinished, ModelCallStarted, ModelRef
+from app.agents.port import AgentEvent, EventSink, ModelRef, booked_by
 from app.agents.prompt_context import FixContext, FixFinding, Remark, fixer_prompt
 from app.agents.rationed import RationedRuntime
 from app.agents.tasks import agent_task
@@ -26,7 +26,7 @@ from app.fixer.tools import editing_tools
 from app.fixer.workspace import EditableTree
 from app.jobs.context import JobContext
 from app.policy.paths import instructions_for, withheld_by
-from app.store.lineages import book, book_session
+from app.store.lineages import book
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +114,9 @@ def _booking(job: JobContext, lineage_id: int) -> EventSink:
     for what it used."""
 
     async def on_event(event: AgentEvent) -> None:
-        if isinstance(event, ModelCallStarted) and event.begins_session:
+        if (item := booked_by(event)) is not None:
             async with job.store.write() as session:
-                await book_session(session, lineage_id, now=job.clock.now())
-        if isinstance(event, ModelCallFinished):
-            async with job.store.write() as session:
-                await book(session, lineage_id, event.usage, now=job.clock.now())
+                await book(session, lineage_id, [item], now=job.clock.now())
 
     return on_event
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,9 +12,10 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from app.clock import Clock
 from app.errors import JobCancelled
 from app.jobs.dispatch import Dispatcher
-from app.jobs.leases import hold, record_step
+from app.jobs.leases import hold, record_steps
 from app.jobs.requests import Claim
 from app.store.session import Store
+from app.store.together import Together
 
 
 class JobContext:
@@ -40,6 +41,7 @@ class JobContext:
         """Set when the worker is about to stop: end the step at hand and begin no long one."""
         self._dispatcher = dispatcher
         self._steps = dict(steps)
+        self._recording = Together(self._record)
         self._protected = 0
         self._cancel_reason: str | None = None
         self._on_unprotected: Callable[[], None] | None = None
@@ -75,10 +77,16 @@ class JobContext:
         return self._steps[name]
 
     async def record(self, name: str, result: Any = None) -> None:
-        """Record a step in a transaction of its own. `result` is a JSON value."""
+        """Record a step, at once and besides any transaction. `result` is a JSON value.
+
+        Raises LeaseLost or JobCancelled instead when the job is no longer ours.
+        """
+        await self._recording.add((name, result))
+
+    async def _record(self, steps: Sequence[tuple[str, Any]]) -> None:
         async with self.store.write() as session:
-            await record_step(session, self.claim, name, result, now=self.clock.now())
-        self._steps[name] = result
+            await record_steps(session, self.claim, steps, now=self.clock.now())
+        self._steps.update(steps)
 
     async def record_in(self, session: AsyncSession, name: str, result: Any = None) -> None:
         """Record a step in the caller's transaction, together with what it stored there.
@@ -86,7 +94,7 @@ class JobContext:
         If that transaction is rolled back, this context still believes in the step: let the job
         fail then.
         """
-        await record_step(session, self.claim, name, result, now=self.clock.now())
+        await record_steps(session, self.claim, [(name, result)], now=self.clock.now())
         self._steps[name] = result
 
     async def hold(self, session: AsyncSession) -> None:

@@ -7,7 +7,7 @@ the one that took over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -152,15 +152,18 @@ class Leases:
                 raise LeaseLost(f"Job {claim.job_id} belongs to another worker now.")
 
 
-async def record_step(
-    session: AsyncSession, claim: Claim, name: str, result: Any, *, now: datetime
+async def record_steps(
+    session: AsyncSession, claim: Claim, steps: Iterable[tuple[str, Any]], *, now: datetime
 ) -> None:
-    """Record a step in the caller's transaction, together with what the step stored.
+    """Record steps in the caller's transaction, together with what they stored.
 
     Raises LeaseLost, and then the whole transaction must not be committed.
     """
     await hold(session, claim)
-    session.add(JobStep(job_id=claim.job_id, name=name, result=result, recorded_at=now))
+    session.add_all(
+        JobStep(job_id=claim.job_id, name=name, result=result, recorded_at=now)
+        for name, result in steps
+    )
     await session.flush()
 
 

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import replace
 
-from app.agents.port import AgentEvent, EventSink, ModelCallFinished, ModelCallStarted
+from app.agents.port import AgentEvent, EventSink, ModelCallStarted, booked_by
 from app.agents.prompt_context import PromptContext
 from app.domain.effects import (
     NEEDS_HUMAN,
@@ -20,7 +20,7 @@ from app.domain.effects import (
 from app.domain.markers import Marker, MarkerKind
 from app.domain.policy import HumanPrs, Mode
 from app.domain.pull_request import PullRequestState
-from app.domain.runs import RunState
+from app.domain.runs import Booked, RunState
 from app.errors import AgentError, JobCancelled, LeaseLost, MergewardError
 from app.forges.apply import Target, apply
 from app.forges.port import Forge
@@ -45,8 +45,7 @@ from app.review.publish import external_id, starting_check, unreviewed_check
 from app.review.publishing import publish_round
 from app.review.record import (
     RoundResult,
-    book_call,
-    book_session_of,
+    book_all,
     charge,
     finding_comments,
     keep_check,
@@ -64,6 +63,7 @@ from app.review.render import (
 from app.review.returns import find_returns
 from app.review.services import ReviewServices
 from app.review.source import Source
+from app.store.together import Together
 
 SILENT_SKIPS = frozenset({"closed", "superseded", "already_reviewed"})
 """Skips that say nothing on the page: it already shows what matters."""
@@ -220,6 +220,7 @@ def _metered(job: JobContext, run_id: int) -> EventSink:
     each session when it begins and what each call used when it is over."""
     charging = asyncio.Lock()
     charged = False
+    booking = Together[Booked](lambda items: book_all(job, run_id, items, job.clock.now()))
 
     async def on_event(event: AgentEvent) -> None:
         nonlocal charged
@@ -228,10 +229,8 @@ def _metered(job: JobContext, run_id: int) -> EventSink:
                 if not charged:
                     await charge(job, run_id, job.clock.now())
                     charged = True
-            if event.begins_session:
-                await book_session_of(job, run_id, job.clock.now())
-        if isinstance(event, ModelCallFinished):
-            await book_call(job, run_id, event.usage, job.clock.now())
+        if (item := booked_by(event)) is not None:
+            await booking.add(item)
 
     return on_event
 

@@ -15,7 +15,7 @@ from app.domain.coverage import Coverage
 from app.domain.findings import Finding
 from app.domain.permits import ReviewPermit, must_be
 from app.domain.policy import Mode
-from app.domain.runs import RunState, Tier, Usage
+from app.domain.runs import Booked, RunState, Tier
 from app.domain.tasks import LineageState, ReviewerState
 from app.jobs.context import JobContext
 from app.review.facts import ReviewFacts
@@ -35,7 +35,7 @@ from app.review.verdict import (
 from app.store.decisions import note_decisions
 from app.store.findings import finding_rows, number_findings, to_finding
 from app.store.fixtasks import move
-from app.store.lineages import book, book_session, spent_of
+from app.store.lineages import book, spent_of
 from app.store.tables import (
     FindingRow,
     FixTask,
@@ -138,19 +138,13 @@ async def charge(job: JobContext, run_id: int, now: datetime) -> None:
         )
 
 
-async def book_session_of(job: JobContext, run_id: int, now: datetime) -> None:
-    """A session of the run begins: its lineage has used it, whatever becomes of it."""
-    async with job.store.write() as session:
-        run = await session.get_one(ReviewRun, run_id)
-        await book_session(session, run.lineage_id, now=now)
-
-
-async def book_call(job: JobContext, run_id: int, usage: Usage, now: datetime) -> None:
-    """A model call is over: the run and its lineage have used this, whatever becomes of them."""
+async def book_all(job: JobContext, run_id: int, items: Sequence[Booked], now: datetime) -> None:
+    """Sessions of the run begin, its model calls are over: the run and its lineage have used this,
+    whatever becomes of them."""
     async with job.store.write() as session:
         run = await session.get_one(ReviewRun, run_id, with_for_update=True)
-        run.usage = run.usage + usage
-        await book(session, run.lineage_id, usage, now=now)
+        run.usage = sum((item.usage for item in items if item.usage is not None), run.usage)
+        await book(session, run.lineage_id, items, now=now)
 
 
 async def charged_runs(session: AsyncSession, pull_request_id: int) -> Sequence[ReviewRun]:

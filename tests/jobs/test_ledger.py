@@ -11,7 +11,7 @@ from sqlmodel import col, select
 
 from app.domain.jobs import JobKind, JobState
 from app.errors import JobCancelled, LeaseLost
-from app.jobs.leases import ClaimRules, Leases, hold, record_step
+from app.jobs.leases import ClaimRules, Leases, hold, record_steps
 from app.jobs.ledger import enqueue, live_jobs, request_cancel, supersede
 from app.jobs.requests import Claim, JobRequest
 from app.jobs.sweeper import MAX_LOST_LEASES, sweep
@@ -208,7 +208,7 @@ async def test_cancelling_a_subject(store: Store, running_only: bool) -> None:
 
     async def record() -> None:
         async with store.write() as session:
-            await record_step(session, held, "prepared", {}, now=NOW)
+            await record_steps(session, held, [("prepared", {})], now=NOW)
 
     with pytest.raises(JobCancelled, match="closed"):
         await record()
@@ -220,7 +220,7 @@ async def test_a_lost_lease_is_swept_and_the_old_worker_is_locked_out(store: Sto
     [job_id] = await add(store, request())
     old = await claimed(store)
     async with store.write() as session:
-        await record_step(session, old, "prepared", {"files": 3}, now=NOW)
+        await record_steps(session, old, [("prepared", {"files": 3})], now=NOW)
     assert (await sweep(store, now=later(59))).requeued == ()
     assert (await sweep(store, now=later(61))).requeued == (job_id,)
     new = await claimed(store, now=later(61))
@@ -294,7 +294,7 @@ async def test_a_step_is_recorded_once(store: Store) -> None:
 
     async def record(result: int) -> None:
         async with store.write() as session:
-            await record_step(session, held, "judged", result, now=NOW)
+            await record_steps(session, held, [("judged", result)], now=NOW)
 
     await record(1)
     with pytest.raises(Exception, match=r"(?i)unique"):
