@@ -115,9 +115,10 @@ async def one_by_one(folder: Path, runs: int) -> list[Cost]:
             for number in range(1, runs + 3):
                 story.number = number
                 story.open_pull(change(number), number=number)
+                await story.ask()
                 before = double.calls()["seconds"]
                 wall, cpu = time.perf_counter(), time.process_time()
-                await story.review()
+                await story.work()
                 wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
                 costs.append(_cost(before, double.calls()["seconds"], wall, cpu))
             await _all_done(story, runs + 2)

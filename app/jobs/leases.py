@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, exists, func, or_, update
+from sqlalchemy import ColumnElement, bindparam, exists, func, or_, update
 from sqlalchemy import select as core_select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import aliased
@@ -56,7 +57,13 @@ class Leases:
         """
         while True:
             async with self.store.read() as session:
-                candidate = (await session.exec(_next_job(rules, now))).first()
+                asked = {
+                    "now": now,
+                    "kinds": rules.kinds,
+                    "per_installation": rules.per_installation,
+                    "after_repository": rules.after_repository,
+                }
+                candidate = (await session.exec(_next_job(), params=asked)).first()
             if candidate is None:
                 return None
             claim = await self._take(candidate.id, rules, now)
@@ -188,8 +195,12 @@ def _held(claim: Claim) -> tuple[ColumnElement[bool], ...]:
     )
 
 
-def _next_job(rules: ClaimRules, now: datetime) -> Any:
-    """The id of the job to claim: the first of each repository, and of those the next in turn."""
+@cache
+def _next_job() -> Any:
+    """The id of the job to claim: the first of each repository, and of those the next in turn.
+
+    Made once: every worker asks it all the time, and making it takes longer than its answer.
+    """
     other, running = aliased(Job), aliased(Job)
     busy_lane = exists().where(
         col(other.lane) == col(Job.lane), col(other.state) == JobState.RUNNING
@@ -218,14 +229,14 @@ def _next_job(rules: ClaimRules, now: datetime) -> Any:
         )
         .where(
             col(Job.state) == JobState.QUEUED,
-            col(Job.run_at) <= now,
-            col(Job.kind).in_(rules.kinds),
+            col(Job.run_at) <= bindparam("now"),
+            col(Job.kind).in_(bindparam("kinds", expanding=True)),
             or_(col(Job.lane).is_(None), ~busy_lane),
-            or_(col(Job.installation_id).is_(None), running_there < rules.per_installation),
+            or_(col(Job.installation_id).is_(None), running_there < bindparam("per_installation")),
         )
         .subquery()
     )
-    had_its_turn = ready.c.repository <= rules.after_repository
+    had_its_turn = ready.c.repository <= bindparam("after_repository")
     return (
         core_select(ready.c.id)
         .where(ready.c.place == 1)
