@@ -211,6 +211,15 @@ class ResolveThread:
 
 
 @dataclass(frozen=True, slots=True)
+class EditReview:
+    """Give a published review of ours another body; its event and comments stay."""
+
+    review_id: int
+    marker: Marker
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
 class AddLabel:
     name: str
 
@@ -258,6 +267,7 @@ class OpenPullRequest:
 
 Effect = (
     PublishReview
+    | EditReview
     | SetCheckRun
     | SetStickyComment
     | Comment
@@ -291,14 +301,16 @@ class Dismissal(StrEnum):
 class ReviewReceipt:
     """A published review. `event` is what was sent: COMMENT where we may not judge our own work.
 
-    `comment_ids` maps the marker id of each inline comment to its id on the forge; `created` is
-    False when the review was there already.
+    `comment_ids` maps the marker id of each inline comment to its id on the forge; `unplaced` are
+    the marker ids of those that the forge took and shows nobody, since they got no line. `created`
+    is False when the review was there already.
     """
 
     review_id: int
     event: ReviewEvent
     comment_ids: tuple[tuple[str, int], ...] = ()
     created: bool = True
+    unplaced: tuple[str, ...] = ()
 
     def comment_id(self, marker: Marker) -> int | None:
         """The forge's id of the inline comment with this marker, None when it is not there."""

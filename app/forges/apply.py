@@ -13,6 +13,7 @@ from app.domain.effects import (
     DismissalReceipt,
     DismissReview,
     Done,
+    EditReview,
     Effect,
     OpenPullRequest,
     PublishReview,
@@ -86,7 +87,7 @@ async def _apply_one(forge: Forge, target: Target, effect: Effect, maybe: bool) 
             return await _say(forge, target, effect, maybe)
         case ResolveThread():
             return await _resolve(forge, target, effect, maybe)
-        case AddLabel() | RemoveLabel() | DismissReview():
+        case AddLabel() | RemoveLabel() | DismissReview() | EditReview():
             return await _change(forge, target, effect)
         case _:
             assert_never(effect)
@@ -119,7 +120,7 @@ async def _resolve(
 
 
 async def _change(
-    forge: Forge, target: Target, effect: AddLabel | RemoveLabel | DismissReview
+    forge: Forge, target: Target, effect: AddLabel | RemoveLabel | DismissReview | EditReview
 ) -> Receipt:
     repo, number = target.repo, target.pull
     match effect:
@@ -127,6 +128,8 @@ async def _change(
             await forge.ensure_label(repo, number, name)
         case RemoveLabel(name):
             await forge.remove_label(repo, number, name)
+        case EditReview():
+            await forge.edit_review(repo, number, effect)
         case DismissReview(review_id, message):
             outcome = await forge.dismiss_review(repo, number, review_id, message)
             return DismissalReceipt(outcome)

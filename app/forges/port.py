@@ -18,6 +18,7 @@ from app.domain.effects import (
     CheckReceipt,
     CommentReceipt,
     Dismissal,
+    EditReview,
     OpenPullRequest,
     PublishReview,
     PullRequestReceipt,
@@ -115,6 +116,10 @@ class ForgeWrites(Protocol):
         """Publish the review once. On our own pull request APPROVE and REQUEST_CHANGES become
         COMMENT. ForgeRejected with GitHub's words when an anchor is outside the diff.
         """
+        ...
+
+    async def edit_review(self, repo: RepoRef, number: int, edit: EditReview) -> None:
+        """Make our review say something else. Doing it again is fine."""
         ...
 
     async def ensure_comment(

@@ -4,7 +4,7 @@ its marker, so publishing twice changes nothing."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.domain.diff import Diff
 from app.domain.effects import (
@@ -15,12 +15,14 @@ from app.domain.effects import (
     CheckStatus,
     Comment,
     DismissReview,
+    EditReview,
     Effect,
     InlineComment,
     PublishReview,
     ReplyToThread,
     ResolveThread,
     ReviewEvent,
+    ReviewReceipt,
     SetCheckRun,
     SetStickyComment,
 )
@@ -103,6 +105,17 @@ def effects_of(facts: Publishing) -> tuple[Effect, ...]:
     effects += _escalation(facts)
     effects.append(_check(facts))
     return tuple(effects)
+
+
+def told_in_body(facts: Publishing, receipt: ReviewReceipt) -> EditReview:
+    """The published review with everything in its body that was to stand at a line and got none.
+    The verdict is what it was: a finding counts wherever it is said."""
+    view = facts.view
+    unplaced = {
+        finding.short_id for finding in view.fresh if finding_marker(finding).id in receipt.unplaced
+    }
+    told = replace(view, inline=view.inline - unplaced)
+    return EditReview(receipt.review_id, review_marker(view.run_id), review_body(told))
 
 
 def starting_check(run_id: int, head_sha: str) -> SetCheckRun:

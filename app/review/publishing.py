@@ -31,7 +31,13 @@ from app.jobs.context import JobContext
 from app.jobs.ledger import enqueue
 from app.jobs.turns import turn_request
 from app.review.facts import ReviewFacts
-from app.review.publish import Publishing, effects_of, finding_marker, inline_anchors
+from app.review.publish import (
+    Publishing,
+    effects_of,
+    finding_marker,
+    inline_anchors,
+    told_in_body,
+)
 from app.review.record import finding_comments
 from app.review.render import NextStep, ReviewView, escalation_rule, policy_notes
 from app.review.verdict import ask_again
@@ -80,17 +86,21 @@ async def publish_round(job: JobContext, forge: Forge, facts: ReviewFacts, run_i
 async def _apply(job: JobContext, forge: Forge, facts: ReviewFacts, stored: _Stored) -> None:
     if job.has(_UNANCHORED):
         facts = replace(facts, diff=Diff(()))
-    effects = effects_of(await _publishing(job, forge, facts, stored))
+    publishing = await _publishing(job, forge, facts, stored)
+    effects = effects_of(publishing)
     if stored.overtaken:
         effects = tuple(effect for effect in effects if isinstance(effect, SetCheckRun))
     again = job.has("publishing")
     if not again:
         await job.record("publishing", {})
 
+    target = Target(facts.repo, facts.pull_request.number)
+
     async def keep(effect: Effect, receipt: Receipt) -> None:
         await _keep(job, stored, effect, receipt)
+        if isinstance(receipt, ReviewReceipt) and receipt.unplaced:
+            await apply(forge, target, (told_in_body(publishing, receipt),))
 
-    target = Target(facts.repo, facts.pull_request.number)
     await apply(forge, target, effects, maybe_published=again, on_receipt=keep)
 
 

@@ -33,6 +33,7 @@ from app.domain.effects import (
     AddLabel,
     Comment,
     DismissReview,
+    EditReview,
     Effect,
     PublishReview,
     ReplyToThread,
@@ -225,6 +226,8 @@ def told(effect: Effect) -> str:
         case PublishReview():
             places = ", ".join(f"{item.path}:{item.line}" for item in effect.comments)
             return f"review {effect.event} [{places}]"
+        case EditReview():
+            return "review edited"
         case SetStickyComment():
             return "status"
         case Comment(marker):

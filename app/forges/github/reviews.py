@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.domain.effects import InlineComment, PublishReview, ReviewEvent, ReviewReceipt
+from app.domain.effects import EditReview, InlineComment, PublishReview, ReviewEvent, ReviewReceipt
 from app.domain.forge import PublishedReview, ReviewState
 from app.domain.markers import MarkerKind, markers_of, with_marker
 from app.domain.pull_request import RepoRef
@@ -74,8 +74,7 @@ class ReviewPublisher:
         if found is None:
             return None
         event = _EVENTS.get(found.state, review.event)
-        ids = await self._comment_ids(repo, number, review, found.id)
-        return ReviewReceipt(found.id, event, ids, created=False)
+        return await self._receipt(repo, number, review, found.id, event, created=False)
 
     async def _throw_away(self, repo: RepoRef, number: int, pending: PublishedReview) -> None:
         target = of_repo(repo, "/pulls/{}/reviews/{}", number, pending.id)
@@ -96,8 +95,13 @@ class ReviewPublisher:
         request = Request("POST", of_repo(repo, "/pulls/{}/reviews", number), body)
         answer = object_of(await self._github.call(repo, request))
         review_id = int(parse.need(answer, "id"))
-        ids = await self._comment_ids(repo, number, review, review_id)
-        return ReviewReceipt(review_id, event, ids)
+        return await self._receipt(repo, number, review, review_id, event, created=True)
+
+    async def edit(self, repo: RepoRef, number: int, edit: EditReview) -> None:
+        """See `ForgeWrites.edit_review`."""
+        text = with_marker(self._outgoing(edit.body), edit.marker, limit=MAX_BODY)
+        target = of_repo(repo, "/pulls/{}/reviews/{}", number, edit.review_id)
+        await self._github.call(repo, Request("PUT", target, {"body": text}))
 
     def _comment(self, comment: InlineComment) -> Json:
         sent: Json = {
@@ -110,17 +114,36 @@ class ReviewPublisher:
             sent |= {"start_line": comment.start_line, "start_side": comment.side.value}
         return sent
 
-    async def _comment_ids(
-        self, repo: RepoRef, number: int, review: PublishReview, review_id: int
-    ) -> tuple[tuple[str, int], ...]:
-        """Which comment is which: the answer to a review does not hold its comments."""
+    async def _receipt(
+        self,
+        repo: RepoRef,
+        number: int,
+        review: PublishReview,
+        review_id: int,
+        event: ReviewEvent,
+        *,
+        created: bool,
+    ) -> ReviewReceipt:
+        """Which comment is which, and which of them nobody will see: the answer to a review does
+        not hold its comments."""
         if not review.comments:
-            return ()
+            return ReviewReceipt(review_id, event, created=created)
         target = of_repo(repo, "/pulls/{}/reviews/{}/comments", number, review_id)
         rows = await self._github.pages(repo, Request("GET", target))
-        return tuple(
-            (marker.id, int(parse.need(row, "id")))
+        ids = {
+            marker.id: int(parse.need(row, "id"))
             for row in rows
+            if _has_place(row)
             for marker in markers_of(parse.text(row, "body"))
             if marker.kind is MarkerKind.FINDING
-        )
+        }
+        sent = (comment.marker.id for comment in review.comments)
+        unplaced = tuple(marker_id for marker_id in sent if marker_id not in ids)
+        return ReviewReceipt(review_id, event, tuple(ids.items()), created, unplaced)
+
+
+def _has_place(row: Json) -> bool:
+    """Whether a comment stands at a line, or did until a push moved the code away. GitHub takes
+    some places outside the diff, and shows nobody what is written there."""
+    places = ("line", "original_line", "position", "original_position")
+    return any(row.get(name) is not None for name in places)

@@ -8,6 +8,7 @@ from app.domain.effects import (
     CheckReceipt,
     CommentReceipt,
     Dismissal,
+    EditReview,
     OpenPullRequest,
     PublishReview,
     PullRequestReceipt,
@@ -63,6 +64,9 @@ class GitHubForge(GitHubReads):
         self, repo: RepoRef, number: int, review: PublishReview, *, maybe_published: bool = True
     ) -> ReviewReceipt:
         return await self._reviews.ensure(repo, number, review, maybe_published)
+
+    async def edit_review(self, repo: RepoRef, number: int, edit: EditReview) -> None:
+        await self._reviews.edit(repo, number, edit)
 
     async def ensure_comment(
         self,

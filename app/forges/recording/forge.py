@@ -14,6 +14,7 @@ from app.domain.effects import (
     CommentReceipt,
     Dismissal,
     DismissReview,
+    EditReview,
     Effect,
     OpenPullRequest,
     PublishReview,
@@ -126,13 +127,26 @@ class RecordingForge(RecordingReads):
         found = self._review(pull, review.marker) if maybe_published else None
         if found is not None:
             event = _EVENTS.get(found.told.state, review.event)
-            return ReviewReceipt(found.told.id, event, found.comment_ids, created=False)
+            ids, unplaced = found.comment_ids, found.unplaced
+            return ReviewReceipt(found.told.id, event, ids, created=False, unplaced=unplaced)
         pull.check_anchors(review)
         own = pull.value.author.id == self.me.account.id
         event = ReviewEvent.COMMENT if own else review.event
         record = self._publish(pull, review, event)
         self._wrote("ensure_review", review)
-        return ReviewReceipt(record.told.id, event, record.comment_ids)
+        ids, unplaced = record.comment_ids, record.unplaced
+        return ReviewReceipt(record.told.id, event, ids, unplaced=unplaced)
+
+    async def edit_review(self, repo: RepoRef, number: int, edit: EditReview) -> None:
+        self._asked("edit_review", edit)
+        reviews = self.world.pull(repo, number).reviews
+        found = next((known for known in reviews if known.told.id == edit.review_id), None)
+        if found is None:
+            raise ForgeNotFound(f"there is no review {edit.review_id}", status=404)
+        body = self._body(edit.body, edit.marker)
+        if found.told.body != body:
+            found.told = replace(found.told, body=body, markers=markers_of(body))
+            self._wrote("edit_review", edit)
 
     def _review(self, pull: PullRecord, marker: Marker) -> ReviewRecord | None:
         mine = (known for known in pull.reviews if known.author == self.me.account.id)
@@ -140,7 +154,8 @@ class RecordingForge(RecordingReads):
 
     def _publish(self, pull: PullRecord, review: PublishReview, event: ReviewEvent) -> ReviewRecord:
         ids = []
-        for comment in review.comments:
+        hidden = self.world.take_hidden(len(review.comments))
+        for comment in review.comments[hidden:]:
             text, place = self._body(comment.body, comment.marker), (comment.path, comment.line)
             comment_id = self.world.open_thread(pull, self.me.account, place, text)
             ids.append((comment.marker.id, comment_id))
@@ -148,7 +163,8 @@ class RecordingForge(RecordingReads):
         told = PublishedReview(
             self.world.next_id(), _STATES[event], review.head_sha, body, markers_of(body)
         )
-        record = ReviewRecord(self.me.account.id, told, tuple(ids))
+        unplaced = tuple(comment.marker.id for comment in review.comments[:hidden])
+        record = ReviewRecord(self.me.account.id, told, tuple(ids), unplaced)
         pull.reviews.append(record)
         return record
 

@@ -31,11 +31,13 @@ _BAD_LINE = (
 
 @dataclass(slots=True)
 class ReviewRecord:
-    """A review, its author's id, and the ids of its comments by marker id."""
+    """A review, its author's id, the ids of its comments by marker id, and the marker ids of those
+    that were taken and got no place."""
 
     author: int
     told: PublishedReview
     comment_ids: tuple[tuple[str, int], ...] = ()
+    unplaced: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -93,7 +95,10 @@ class CheckRecord:
 
 @dataclass(slots=True)
 class World:
-    """Repositories and what is in them. Unknown things raise ForgeNotFound."""
+    """Repositories and what is in them. Unknown things raise ForgeNotFound.
+
+    The next `hidden_comments` inline comments are taken and shown to nobody.
+    """
 
     repositories: dict[int, Repository] = field(default_factory=dict)
     pulls: dict[tuple[int, int], PullRecord] = field(default_factory=dict)
@@ -101,10 +106,17 @@ class World:
     permissions: dict[str, Permission] = field(default_factory=dict)
     checks: list[CheckRecord] = field(default_factory=list)
     reactions: list[tuple[int, Reaction]] = field(default_factory=list)
+    hidden_comments: int = 0
     _ids: Iterator[int] = field(default_factory=lambda: itertools.count(1001))
 
     def next_id(self) -> int:
         return next(self._ids)
+
+    def take_hidden(self, most: int) -> int:
+        """How many of the `most` comments that come now are shown to nobody."""
+        taken = min(most, self.hidden_comments)
+        self.hidden_comments -= taken
+        return taken
 
     def add_repository(self, repo: RepoRef, default_branch: str = "main") -> None:
         self.repositories[repo.repository_id] = Repository(repo, default_branch)

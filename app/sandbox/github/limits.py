@@ -102,6 +102,18 @@ class Faults:
 
     calls: list[CallFault] = field(default_factory=list)
     webhooks: list[WebhookFault] = field(default_factory=list)
+    comments_without_line: int = 0
+
+    def hide_comments(self, times: int = 1) -> None:
+        """The next `times` inline comments are taken, get no line, and nobody sees them."""
+        self.comments_without_line += times
+
+    def comment_is_hidden(self) -> bool:
+        """Whether the comment about to be made is one of those."""
+        if self.comments_without_line == 0:
+            return False
+        self.comments_without_line -= 1
+        return True
 
     def fail_call(
         self,

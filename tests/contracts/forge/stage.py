@@ -69,6 +69,14 @@ class Stage(Protocol):
         """How many annotations each check run shows, oldest first."""
         ...
 
+    def reactions(self, comment_id: int) -> list[str]:
+        """What was reacted to a comment of the conversation."""
+        ...
+
+    def hide_comments(self, times: int) -> None:
+        """The next inline comments are taken, and get no line."""
+        ...
+
 
 class MemoryStage:
     """The contract's world in `app.forges.recording`."""
@@ -127,6 +135,12 @@ class MemoryStage:
     def annotations(self) -> tuple[int, ...]:
         return tuple(check.told.annotations for check in self.world.checks)
 
+    def reactions(self, comment_id: int) -> list[str]:
+        return [kind.value for known, kind in self.world.reactions if known == comment_id]
+
+    def hide_comments(self, times: int) -> None:
+        self.world.hidden_comments = times
+
 
 def _person(login: str) -> Account:
     return Account(id=sum(login.encode()), login=login, kind=AccountKind.USER)
@@ -180,6 +194,14 @@ class DoubleStage:
     def annotations(self) -> tuple[int, ...]:
         checks = self.gh.pull(self.repo.full_name, self.number).checks
         return tuple(check.annotations for check in checks)
+
+    def reactions(self, comment_id: int) -> list[str]:
+        comments = self.gh.pull(self.repo.full_name, self.number).comments
+        (found,) = [comment for comment in comments if comment.id == comment_id]
+        return list(found.reactions)
+
+    def hide_comments(self, times: int) -> None:
+        self.gh.faults.hide_comments(times)
 
 
 def double_config(key: str) -> DoubleConfig:

@@ -11,6 +11,7 @@ from app.domain.effects import (
     CheckStatus,
     Comment,
     Dismissal,
+    EditReview,
     InlineComment,
     OpenPullRequest,
     PublishReview,
@@ -188,6 +189,30 @@ class TestReview:
             await stage.reviewer.ensure_review(stage.repo, stage.number, wanted)
         assert await stage.reviewer.our_reviews(stage.repo, stage.number) == ()
 
+    async def test_a_comment_that_nobody_sees(self, stage: Stage) -> None:
+        """What was taken without a line is named, also to a repeated job, and is no thread."""
+        stage.hide_comments(1)
+        wanted = review(stage, comments=(inline(F1), inline(F2, 22)))
+        first = await stage.reviewer.ensure_review(stage.repo, stage.number, wanted)
+        again = await stage.reviewer.ensure_review(stage.repo, stage.number, wanted)
+        for receipt in (first, again):
+            assert receipt.unplaced == ("1-F1",)
+            assert [name for name, _ in receipt.comment_ids] == ["1-F2"]
+
+    async def test_another_body(self, stage: Stage) -> None:
+        """A review of ours may say something else: its event, its marker and its comments stay."""
+        given = await stage.reviewer.ensure_review(
+            stage.repo, stage.number, review(stage, comments=(inline(),))
+        )
+        for _ in range(2):
+            await stage.reviewer.edit_review(
+                stage.repo, stage.number, EditReview(given.review_id, REVIEW, "Three findings.")
+            )
+        (found,) = await stage.reviewer.our_reviews(stage.repo, stage.number)
+        assert found.body.startswith("Three findings.")
+        assert (found.state, found.markers) == (ReviewState.CHANGES_REQUESTED, (REVIEW,))
+        assert len(await stage.reviewer.review_threads(stage.repo, stage.number)) == 1
+
     @pytest.mark.parametrize("event", [ReviewEvent.APPROVE, ReviewEvent.REQUEST_CHANGES])
     async def test_own_pull_request(self, stage: Stage, event: ReviewEvent) -> None:
         """Nobody judges their own pull request: the review is published as a comment."""
@@ -327,10 +352,11 @@ class TestComments:
         assert comment.markers == (STATUS,)
 
     async def test_reaction_twice(self, stage: Stage) -> None:
-        """Reacting again is no error."""
+        """Reacting again is no error, and adds nothing."""
         comment = stage.says("alice", "/review")
         for _ in range(2):
             await stage.reviewer.react(stage.repo, comment, Reaction.EYES)
+        assert stage.reactions(comment) == ["eyes"]
 
     async def test_labels(self, stage: Stage) -> None:
         """Labels are there or not, however often one asks; odd names reach the forge whole."""
