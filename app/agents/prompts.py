@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from app.domain.runs import AgentName
+from app.domain.runs import SHIPPED_AGENTS, AgentName
 from app.errors import ConfigurationError
 
 _APP = Path(__file__).resolve().parent.parent
@@ -36,7 +36,7 @@ TOOL_NAMES: Mapping[str, str] = {
 }
 """The capabilities that prompts name, by the names of the tools that we supply ourselves."""
 
-REVIEWERS = frozenset(AgentName) - {AgentName.COORDINATOR, AgentName.FIXER}
+REVIEWERS = frozenset(SHIPPED_AGENTS) - {AgentName.COORDINATOR, AgentName.FIXER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def prompts_directory() -> Path:
 def available_agents() -> frozenset[AgentName]:
     """The agents that have a prompt."""
     directory = prompts_directory()
-    return frozenset(agent for agent in AgentName if (directory / f"{agent}.md").is_file())
+    return frozenset(agent for agent in SHIPPED_AGENTS if (directory / f"{agent}.md").is_file())
 
 
 @cache

@@ -76,7 +76,7 @@ class Routing:
         if self.override is not None:
             return Chain(self.provider, (self.override,))
         name = self.agents.get(agent, "standard")
-        if agent is AgentName.COORDINATOR and tier is not Tier.FULL:
+        if agent == AgentName.COORDINATOR and tier is not Tier.FULL:
             name = "standard"
         return self.chains[name]
 

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
-from app.domain.runs import AgentName
+from app.domain.runs import SHIPPED_AGENTS, AgentName
 from loop_guards import HandoffMode, Limits, Severity
 
 POLICY_PATH = ".github/mergeward.yml"
@@ -37,6 +37,7 @@ _LOGIN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,98}(?:\[bot\])?$"
 _ESCALATEE = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,98}(?:/[A-Za-z0-9._-]{1,100})?$"
 _MODEL = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}$"
 _TARGET = r"^[a-z][a-z0-9-]{0,31}$"
+_AGENT = r"^[a-z][a-z0-9_]{0,39}$"
 
 PATTERN_WORDS = {
     _LINE: "one line of text without control characters",
@@ -45,6 +46,7 @@ PATTERN_WORDS = {
     _ESCALATEE: "a login or organisation/team without @",
     _MODEL: "a model's name, such as claude-sonnet-4-6",
     _TARGET: "a name of lower-case letters, digits and hyphens that starts with a letter",
+    _AGENT: "a name of lower-case letters, digits and underscores that starts with a letter",
 }
 """What each pattern of the schema wants, in words for the person who did not meet it."""
 
@@ -54,6 +56,7 @@ Argument = Annotated[str, StringConstraints(pattern=_ARGUMENT, max_length=2000)]
 Login = Annotated[str, StringConstraints(pattern=_LOGIN)]
 Escalatee = Annotated[str, StringConstraints(pattern=_ESCALATEE)]
 ModelName = Annotated[str, StringConstraints(pattern=_MODEL)]
+OtherAgent = Annotated[str, StringConstraints(pattern=_AGENT)]
 TargetName = Annotated[str, StringConstraints(pattern=_TARGET)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=8000)]
 
@@ -166,10 +169,14 @@ class Reviewers(Section):
     """Rules the organisation has written down."""
     agents_md: bool = True
     """Whether AGENTS.md still tells the truth."""
+    others: Mapping[OtherAgent, bool] = Field(default_factory=dict, max_length=50)
+    """Reviewers that the operator's plugins add, by name."""
 
     def allows(self, agent: AgentName) -> bool:
         """Whether `agent` may take part. The coordinator and the fixer always may."""
-        return bool(getattr(self, agent.value, True))
+        if agent in SHIPPED_AGENTS:
+            return bool(getattr(self, agent.value, True))
+        return self.others.get(agent.value, True)
 
 
 class Models(Section):
@@ -195,9 +202,13 @@ class Models(Section):
     """The AGENTS.md reviewer."""
     fixer: ModelName | None = None
     """The builtin fixer."""
+    others: Mapping[OtherAgent, ModelName] = Field(default_factory=dict, max_length=50)
+    """Models of reviewers that the operator's plugins add, by the reviewer's name."""
 
     def of(self, agent: AgentName) -> str | None:
         """The model this policy wants for `agent`; None: whatever routing says."""
+        if agent not in SHIPPED_AGENTS:
+            return self.others.get(agent.value)
         model: str | None = getattr(self, agent.value)
         return model
 

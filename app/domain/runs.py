@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from typing import Any, ClassVar, Self
 
 
 class Trigger(StrEnum):
@@ -36,19 +38,56 @@ class RunState(StrEnum):
     CANCELLED = "cancelled"
 
 
-class AgentName(StrEnum):
-    """The agents. Values are also the names of their prompt files."""
+class AgentName(str):
+    """The name of an agent: of one that ships with Mergeward, or of one that a plugin registered.
 
-    COORDINATOR = "coordinator"
-    GENERAL = "general"
-    CODE_QUALITY = "code_quality"
-    SECURITY = "security"
-    PERFORMANCE = "performance"
-    DOCUMENTATION = "documentation"
-    RELEASE = "release"
-    COMPLIANCE = "compliance"
-    AGENTS_MD = "agents_md"
-    FIXER = "fixer"
+    1 to 40 lower-case letters, digits and underscores, a letter first. For a shipped agent it is
+    also the name of the prompt file. Raises ValueError for anything else.
+    """
+
+    __slots__ = ()
+
+    COORDINATOR: ClassVar[AgentName]
+    GENERAL: ClassVar[AgentName]
+    CODE_QUALITY: ClassVar[AgentName]
+    SECURITY: ClassVar[AgentName]
+    PERFORMANCE: ClassVar[AgentName]
+    DOCUMENTATION: ClassVar[AgentName]
+    RELEASE: ClassVar[AgentName]
+    COMPLIANCE: ClassVar[AgentName]
+    AGENTS_MD: ClassVar[AgentName]
+    FIXER: ClassVar[AgentName]
+
+    def __new__(cls, name: str) -> Self:
+        if not _AGENT_NAME.fullmatch(name):
+            raise ValueError(
+                f"{name[:60]!r} is no name of an agent: use up to 40 lower-case letters, digits "
+                "and underscores, a letter first"
+            )
+        return super().__new__(cls, name)
+
+    @property
+    def value(self) -> str:
+        """The name as plain text."""
+        return str(self)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        plain = core_schema.to_string_ser_schema()
+        return core_schema.no_info_after_validator_function(
+            cls, core_schema.str_schema(), serialization=plain
+        )
+
+
+_AGENT_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+SHIPPED_AGENTS = tuple(AgentName(name.lower()) for name in AgentName.__annotations__)
+"""The agents that ship with Mergeward; only they can be named without a plugin."""
+
+for _agent in SHIPPED_AGENTS:
+    setattr(AgentName, _agent.upper(), _agent)
 
 
 @dataclass(frozen=True, slots=True)

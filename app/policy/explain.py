@@ -150,7 +150,9 @@ def _escalation(policy: Policy) -> str:
 
 
 def _reviewers(policy: Policy) -> tuple[str, ...]:
-    off = [name for name, allowed in policy.reviewers.model_dump().items() if not allowed]
+    by_name = policy.reviewers.model_dump()
+    by_name |= by_name.pop("others")
+    off = [name for name, allowed in by_name.items() if not allowed]
     return (f"These reviewers are off: {', '.join(off)}.",) if off else ()
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from decimal import ROUND_UP, Decimal
-from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Integer, String, Text
@@ -18,7 +17,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _MICRO = Decimal(1_000_000)
 
-E = TypeVar("E", bound=StrEnum)
+E = TypeVar("E", bound=str)
 
 RowId = BigInteger().with_variant(Integer(), "sqlite")
 """A key counted by us; SQLite counts only columns of exactly this type."""
@@ -89,7 +88,10 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 class EnumText(TypeDecorator[E], Generic[E]):
-    """A member of one StrEnum, stored as its value. Anything else is refused in both directions."""
+    """A word of one closed set (a StrEnum) or of one form (`AgentName`), stored as its text.
+
+    Anything else is refused in both directions.
+    """
 
     impl = String(40)
     cache_ok = True
@@ -99,7 +101,7 @@ class EnumText(TypeDecorator[E], Generic[E]):
         self.members = members
 
     def process_bind_param(self, value: E | str | None, dialect: Dialect) -> str | None:
-        return None if value is None else self.members(value).value
+        return None if value is None else str(self.members(value))
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> E | None:
         return None if value is None else self.members(value)

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from app.agents.configured import routing_of
 from app.domain.policy import POLICY_PATH
-from app.domain.runs import AgentName
+from app.domain.runs import SHIPPED_AGENTS
 from app.policy.load import effective_policy
 from app.review.brief import models_of
 from app.review.found_by_code import found_by_code
@@ -33,7 +33,9 @@ async def check(case: Case, tmp_path: Path) -> None:
     )
     effective = effective_policy(await repo.repository.tree(base).read(POLICY_PATH), None)
     source = await open_source(repo.repository, base, head)
-    plan = plan_review(await file_facts(source, effective.policy), effective.policy, set(AgentName))
+    plan = plan_review(
+        await file_facts(source, effective.policy), effective.policy, set(SHIPPED_AGENTS)
+    )
     found = await found_by_code(source, plan)
     notes = " ".join([*policy_notes(effective), *(item.finding.body for item in found)])
     assert all(name in notes for name in case.expect.get("note_names", ()))

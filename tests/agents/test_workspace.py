@@ -305,7 +305,7 @@ async def test_spawning_reviewers(tmp_path: Path) -> None:
     await tool.call({})
     await tool.call({"reviewers": ["Security", "general"]})
     with pytest.raises(ToolError, match="no such reviewer"):
-        await tool.call({"reviewers": ["nobody"]})
+        await tool.call({"reviewers": ["the one who knows"]})
     assert seen == [(), (AgentName.SECURITY, AgentName.GENERAL)]
 
 

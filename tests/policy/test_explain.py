@@ -26,6 +26,11 @@ from app.policy.load import PolicySource, effective_policy
         pytest.param("limits: {budget: {usd: 2.5}}", "$2.5 and 60 minutes", id="the budget"),
         pytest.param("escalate_to: octocat", "An escalation mentions octocat.", id="escalation"),
         pytest.param("reviewers: {security: false}", "are off: security.", id="a reviewer off"),
+        pytest.param(
+            "reviewers: {release: false, others: {acme_sql: false, acme_go: true}}",
+            "are off: release, acme_sql.",
+            id="a plugin's reviewer off",
+        ),
         pytest.param("ignore_paths: [a, b]", "Not reviewed: a, b.", id="ignored paths"),
         pytest.param("never_send: [a]", "besides keys and .env files: a.", id="withheld paths"),
         pytest.param("verify_command: [make, test]", "fixer runs: make test", id="verification"),

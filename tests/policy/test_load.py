@@ -64,6 +64,21 @@ def test_every_key_is_read() -> None:
     assert policy.verify_command == ("make", "test")
 
 
+def test_a_plugin_s_reviewer_is_named_under_others() -> None:
+    """A plugin's agent can be switched off and given a model; a mistyped shipped name is an error,
+    and no name of an agent reaches anything else of the policy."""
+    policy = parse_policy(
+        "reviewers: {others: {acme_sql: false}}\nmodels: {others: {acme_sql: local-7b}}\n"
+    )
+    assert not policy.reviewers.allows(AgentName("acme_sql"))
+    assert policy.models.of(AgentName("acme_sql")) == "local-7b"
+    assert policy.reviewers.allows(AgentName("allows"))
+    assert policy.models.of(AgentName("others")) is None
+    for text in ("reviewers: {securty: false}", "reviewers: {others: {Acme: false}}"):
+        with pytest.raises(PolicyError):
+            parse_policy(text)
+
+
 def test_limits_reach_the_guards() -> None:
     """Every number of the file is the guards' number; without a file it is the shipped one."""
     assert Policy().limits.for_guards() == Limits()

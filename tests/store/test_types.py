@@ -36,7 +36,6 @@ from loop_guards import FindingStatus, Origin, Severity, Verdict
 
 ENUMS: tuple[type[StrEnum], ...] = (
     AccountKind,
-    AgentName,
     AppRole,
     FindingStatus,
     FixTaskState,
@@ -65,7 +64,7 @@ def test_every_enum_column_is_in_the_round_trip() -> None:
     """A new enum column must be added to the table above."""
     columns = [column for table in METADATA.sorted_tables for column in table.columns]
     used = {column.type.members for column in columns if isinstance(column.type, EnumText)}
-    assert used == set(ENUMS)
+    assert used == {*ENUMS, AgentName}
 
 
 @pytest.mark.parametrize(
@@ -78,6 +77,18 @@ def test_every_member_survives(member: StrEnum) -> None:
     assert stored == member.value
     assert len(stored) <= 40
     assert column.process_result_value(stored, DIALECTS["sqlite"]) is member
+
+
+def test_an_agent_s_name_survives() -> None:
+    """A plugin's agent is stored like ours, up to the column's length; a malformed name is not."""
+    column = EnumText(AgentName)
+    for name in ("security", "acme_sql", "a" * 40):
+        stored = column.process_bind_param(AgentName(name), DIALECTS["sqlite"])
+        assert stored == name
+        assert column.process_result_value(stored, DIALECTS["sqlite"]) == AgentName(name)
+    for name in ("", "Acme", "a b", "a" * 41, "sql\n"):
+        with pytest.raises(ValueError, match="name of an agent"):
+            column.process_bind_param(name, DIALECTS["sqlite"])
 
 
 def test_unknown_members_are_refused() -> None:

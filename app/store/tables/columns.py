@@ -10,7 +10,7 @@ from pydantic import ConfigDict
 from sqlalchemy import BigInteger, Boolean, Float, Integer
 from sqlmodel import Field, SQLModel
 
-from app.domain.runs import Usage
+from app.domain.runs import AgentName, Usage
 from app.store.types import EnumText, MicroDollars, RowId, SafeJson, SafeText, UtcDateTime
 
 _REQUIRED: Any = ...
@@ -103,13 +103,13 @@ def json_object() -> Any:
 
 
 def member_of(
-    members: type[StrEnum],
+    members: type[StrEnum] | type[AgentName],
     default: StrEnum | None = None,
     *,
     optional: bool = False,
     index: bool = False,
 ) -> Any:
-    """A member of one enum, stored as its value and checked on the way in and out."""
+    """A member of one enum (or an agent's name), checked on the way in and out."""
     required = default is None and not optional
     return Field(
         default=_REQUIRED if required else default,
