@@ -32,6 +32,7 @@ from app.agents import prompt_context, reviewer_results
 from app.agents.invisible import without_hidden
 from app.agents.sanitise import BOUNDARY_TAGS
 from app.domain.effects import Effect
+from app.domain.runs import SHIPPED_AGENTS, AgentName
 from app.review import publish
 from app.review.render import ReviewView
 from loop_guards import HandoffDecision, HandoffReason, OrderDecision, OrderReason
@@ -96,6 +97,7 @@ PLAIN: dict[Any, Callable[[random.Random], Any]] = {
     Decimal: lambda _: Decimal(1),
     datetime: lambda _: datetime(2026, 3, 1, tzinfo=UTC),
     Any: lambda _: None,
+    AgentName: lambda chance: chance.choice(SHIPPED_AGENTS),
     # Nobody but the guards makes their decisions; of these only the code and the id are said.
     OrderDecision: lambda chance: SimpleNamespace(reason=chance.choice(list(OrderReason))),
     HandoffDecision: lambda chance: SimpleNamespace(
