@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+from app.agents.program import KEPT_VARIABLES, end_marked
 from app.domain.redaction import redact
 
 TIMEOUT_S = 600.0
@@ -27,9 +28,7 @@ _CHUNK = 64 * 1024
 _KEPT_BYTES = 4 * OUTPUT_CHARS
 """A character has at most four bytes."""
 
-_KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
 _MARK = "MERGEWARD_CHECK"
-_PROCESSES = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ async def verify(command: Sequence[str], folder: Path, *, timeout_s: float = TIM
         except (OSError, ValueError) as error:
             return Verified(False, f"{command[0]!r} could not be started: {error}")
         finally:
-            await asyncio.to_thread(_end_marked, mark.encode())
+            await asyncio.to_thread(end_marked, mark.encode())
         # Whoever hid from that may hold the pipe open: nobody waits for them.
         with suppress(TimeoutError):
             await asyncio.wait_for(tail.closed.wait(), _LAST_WORDS_S)
@@ -96,7 +95,7 @@ async def _run(
 ) -> int:
     """The exit code of the check, whose process group has ended."""
     name, _, value = mark.partition("=")
-    kept = {key: os.environ[key] for key in _KEPT if key in os.environ}
+    kept = {key: os.environ[key] for key in KEPT_VARIABLES if key in os.environ}
     try:
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -115,11 +114,3 @@ async def _run(
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
-
-
-def _end_marked(mark: bytes) -> None:
-    """End every process whose environment holds the mark, wherever it went (Linux alone tells)."""
-    for folder in _PROCESSES.glob("[0-9]*"):
-        with suppress(OSError):
-            if mark in (folder / "environ").read_bytes().split(b"\0"):
-                os.kill(int(folder.name), signal.SIGKILL)
