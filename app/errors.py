@@ -10,6 +10,7 @@ MergewardError
 │   ├── ForgeUnauthorized   401: the token or key is no longer valid
 │   ├── ForgeRejected       409/422: GitHub refuses this request; repeating it changes nothing
 │   ├── ForgeRateLimited    a limit is spent; `retry_after` says for how long
+│   │   └── ForgePaced      our own pace, which keeps below GitHub's limits
 │   └── ForgeUnavailable    5xx or no answer; the request may be repeated after looking
 ├── GitError                git failed; the message holds its own words, never a token
 ├── AgentError              an agent's run cannot give a result
@@ -70,6 +71,10 @@ class ForgeRateLimited(ForgeError):
     def __init__(self, message: str, *, retry_after: float, status: int | None = None) -> None:
         super().__init__(message, status=status)
         self.retry_after = retry_after
+
+
+class ForgePaced(ForgeRateLimited):
+    """Nothing was asked of GitHub: another request now would come too close to its limits."""
 
 
 class ForgeUnavailable(ForgeError):

@@ -91,6 +91,7 @@ class Settings(BaseSettings):
     github_api_url: str = "https://api.github.com"
     github_web_url: str = "https://github.com"
     github_api_version: str = "2026-03-10"
+    github_pacing: bool = True
 
     reviewer_app_id: int | None = None
     reviewer_slug: str | None = None

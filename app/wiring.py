@@ -75,7 +75,7 @@ async def open_table(services: Services, parts: Parts | None = None) -> AsyncIte
 
 
 def _table(settings: Settings, parts: Parts, runtime: Runtime) -> Table:
-    open_forge = _opener(settings, AppRole.REVIEWER, parts)
+    open_forge, open_at_once = _openers(settings, AppRole.REVIEWER, parts)
     mirrors = Mirrors(settings.data_dir / "mirrors", settings.mirror_quota_bytes)
     ours = our_logins(settings)
     review = ReviewServices(
@@ -91,9 +91,9 @@ def _table(settings: Settings, parts: Parts, runtime: Runtime) -> Table:
     async def tell_review(job: JobContext, error: BaseException) -> None:
         await report_review(job, error, review)
 
-    handoff = HandoffServices(open_forge, mirrors, ours, parts.plan_merged)
-    commands = CommandServices(open_forge, mirrors, ours)
-    open_fixer = _opener(settings, AppRole.FIXER, parts) if settings.fixer is not None else None
+    handoff = HandoffServices(open_at_once, mirrors, ours, parts.plan_merged)
+    commands = CommandServices(open_at_once, mirrors, ours)
+    open_fixer = _openers(settings, AppRole.FIXER, parts)[0] if settings.fixer else None
     reconcile = ReconcileServices(open_forge, open_fixer)
     stories: dict[JobKind, Story] = {
         JobKind.REVIEW_PULL_REQUEST: partial(review_pull_request, services=review),
@@ -127,19 +127,20 @@ async def _nobody_fixes(job: JobContext) -> None:
     )
 
 
-def _opener(settings: Settings, role: AppRole, parts: Parts) -> OpenForge:
-    """Opens a forge as one of our Apps. Tokens are shared by all jobs of the process."""
+def _openers(settings: Settings, role: AppRole, parts: Parts) -> tuple[OpenForge, OpenForge]:
+    """Two ways to open a forge as one of our Apps: for what can wait, and for what a person waits
+    for. Tokens and the pace of writing are shared by all jobs of the process."""
     reviewer = role is AppRole.REVIEWER
     credentials = settings.require_reviewer() if reviewer else settings.require_fixer()
     app = GitHubApp.from_settings(settings, credentials)
 
     @asynccontextmanager
-    async def opened() -> AsyncIterator[Forge]:
+    async def opened(*, urgent: bool) -> AsyncIterator[Forge]:
         # A last look at everything that leaves: whatever was forgotten above, no secret goes out.
-        async with GitHubForge(app, outgoing=redact) as forge:
+        async with GitHubForge(app, outgoing=redact, urgent=urgent) as forge:
             yield parts.around_forge(role, forge) if parts.around_forge else forge
 
-    return opened
+    return partial(opened, urgent=False), partial(opened, urgent=True)
 
 
 def our_logins(settings: Settings) -> frozenset[str]:

@@ -134,6 +134,7 @@ class Stage:
             database_url=f"sqlite:///{folder / 'mergeward.db'}",
             github_api_url=github.url,
             github_web_url=github.url,
+            github_pacing=False,
             reviewer_app_id=101,
             reviewer_slug=REVIEWER,
             reviewer_private_key=github.app(REVIEWER).private_key,

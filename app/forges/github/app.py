@@ -14,6 +14,7 @@ from app.clock import Clock, SystemClock
 from app.domain.forge import AppIdentity
 from app.domain.jobs import AppRole
 from app.forges.github.tokens import Scope, TokenVault
+from app.forges.pace import DEFAULT_PACE, UNPACED, Pace, PaceLimits
 from app.settings import AppCredentials, Settings
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -61,11 +62,14 @@ class GitHubApp:
     host: Host
     clock: Clock = field(default_factory=SystemClock)
     sleep: Sleep = asyncio.sleep
+    pace_limits: PaceLimits = DEFAULT_PACE
     tokens: TokenVault = field(init=False, repr=False)
     jwt_cache: MemCacheStrategy = field(init=False, repr=False, default_factory=MemCacheStrategy)
     identity: AppIdentity | None = field(init=False, default=None)
     installations: dict[int, int] = field(init=False, default_factory=dict)
     """Repository id to this App's own installation id, as far as asked."""
+    paces: dict[int, Pace] = field(init=False, default_factory=dict)
+    """By installation id."""
 
     def __post_init__(self) -> None:
         self.tokens = TokenVault(self.clock)
@@ -78,7 +82,12 @@ class GitHubApp:
             web_url=settings.github_web_url,
             api_version=settings.github_api_version,
         )
-        return cls(credentials, host)
+        pace = DEFAULT_PACE if settings.github_pacing else UNPACED
+        return cls(credentials, host, pace_limits=pace)
+
+    def pace(self, installation_id: int) -> Pace:
+        """How fast this installation may be written to."""
+        return self.paces.setdefault(installation_id, Pace(self.pace_limits))
 
     def forget_installation(self, installation_id: int) -> None:
         """It is gone; the next question looks for a new one."""

@@ -8,7 +8,8 @@ its token cache knows no locks.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -28,6 +29,8 @@ from app.errors import (
     ForgeError,
     ForgeForbidden,
     ForgeNotFound,
+    ForgePaced,
+    ForgeRateLimited,
     ForgeRejected,
     ForgeUnauthorized,
     ForgeUnavailable,
@@ -83,10 +86,15 @@ def of_repo(repo: RepoRef, template: str, *values: str | int) -> str:
 
 
 class GitHubSession:
-    """Requests of one job as one App. Enter it once; un-entered it works, but slower."""
+    """Requests of one job as one App. Enter it once; un-entered it works, but slower.
 
-    def __init__(self, app: GitHubApp) -> None:
+    Nothing here sleeps on a limit: ForgeRateLimited says how long, and the job is done again then.
+    `urgent`: somebody waits for what it writes.
+    """
+
+    def __init__(self, app: GitHubApp, *, urgent: bool = False) -> None:
         self._app = app
+        self._urgent = urgent
         credentials = app.credentials
         self._jwt = _client(app, AppAuthStrategy(credentials.app_id, app.private_key))
         self._api = _client(app, UnauthAuthStrategy())
@@ -119,8 +127,27 @@ class GitHubSession:
         return await self.call_with(key, request)
 
     async def call_with(self, key: TokenKey, request: Request) -> httpx.Response:
-        """Ask with the token that `key` names."""
-        return await self._with_token(key, lambda token: self._send(self._api, request, token))
+        """Ask with the token that `key` names. ForgeRateLimited when the installation has to wait,
+        by our own pace or by GitHub's word."""
+        writes = request.method not in ("GET", "HEAD")
+        with self._paced(key.installation_id, request.what, writes=writes):
+            return await self._with_token(key, lambda token: self._send(self._api, request, token))
+
+    @contextmanager
+    def _paced(self, installation_id: int, what: str, *, writes: bool) -> Iterator[None]:
+        pace, now = self._app.pace(installation_id), self._app.clock.now()
+        wait = pace.take(now, urgent=self._urgent) if writes else pace.wait_to_read(now)
+        if wait > 0:
+            raise ForgePaced(
+                f"{what} waits {wait:.0f} s: this installation is close to GitHub's limits.",
+                retry_after=wait,
+            )
+        try:
+            yield
+        except ForgeRateLimited as limited:
+            pause = timedelta(seconds=limited.retry_after or 0.0)
+            pace.hold(self._app.clock.now() + pause)
+            raise
 
     async def pages(self, repo: RepoRef, request: Request, wrap: str | None = None) -> list[Json]:
         """All rows of a list, whatever its length; `wrap` names the list inside an object."""
@@ -165,7 +192,9 @@ class GitHubSession:
             data = answer.get("data")
             return data if isinstance(data, dict) else {}
 
-        return await self._with_token(key, attempt)
+        writes = query.lstrip().startswith("mutation")
+        with self._paced(key.installation_id, what, writes=writes):
+            return await self._with_token(key, attempt)
 
     async def _key(self, repo: RepoRef, scope: Scope) -> TokenKey:
         installation = await self.installation_id(repo)

@@ -49,8 +49,14 @@ class GitHubForge(GitHubReads):
     is added and its length is cut; it has to leave our own Markdown alone.
     """
 
-    def __init__(self, app: GitHubApp, outgoing: Callable[[str], str] = as_it_is) -> None:
-        super().__init__(app)
+    def __init__(
+        self,
+        app: GitHubApp,
+        outgoing: Callable[[str], str] = as_it_is,
+        *,
+        urgent: bool = False,
+    ) -> None:
+        super().__init__(app, urgent=urgent)
         self._outgoing = outgoing
         self._checks = CheckPublisher(self, outgoing)
         self._reviews = ReviewPublisher(self, outgoing)

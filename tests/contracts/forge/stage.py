@@ -23,6 +23,7 @@ from app.domain.pull_request import (
 from app.errors import ForgeUnavailable
 from app.forges.github.app import GitHubApp, Host
 from app.forges.github.writes import GitHubForge
+from app.forges.pace import UNPACED
 from app.forges.port import Forge
 from app.forges.recording import RecordingForge, World
 from app.sandbox.github import FIXER_PERMISSIONS, AppConfig, DoubleConfig, GitHubDouble
@@ -219,7 +220,7 @@ def github_app(gh: GitHubDouble, role: AppRole, *, api: str = "") -> GitHubApp:
     known = gh.app(slug)
     credentials = AppCredentials(role, known.id, SecretStr(known.private_key), slug)
     host = Host(api_url=gh.url + api, web_url=gh.url, read_retries=(0.0,))
-    return GitHubApp(credentials, host, sleep=_no_pause)
+    return GitHubApp(credentials, host, sleep=_no_pause, pace_limits=UNPACED)
 
 
 async def _no_pause(_seconds: float) -> None:

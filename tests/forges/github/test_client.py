@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import httpx
 import pytest
 
 from app.domain.effects import CheckStatus, SetCheckRun
 from app.domain.markers import Marker, MarkerKind, with_marker
-from app.errors import ForgeError, ForgeRateLimited, ForgeRejected, ForgeUnavailable
+from app.errors import ForgeError, ForgePaced, ForgeRateLimited, ForgeRejected, ForgeUnavailable
 from app.forges.github.app import Host
 from app.forges.github.client import path
+from app.forges.github.writes import GitHubForge
 from tests.forges.github.stub import BOT, PULL, REPO, Stub, no, ok
 
 PULL_PATH = "/repos/acme/shop/pulls/1"
@@ -70,6 +73,42 @@ async def test_first_attempt_costs_one_request(stub: Stub, key: str) -> None:
     async with stub.forge(key) as forge:
         await forge.ensure_comment(REPO, 1, STATUS, "Reviewing.", maybe_published=False)
     assert stub.paths() == [f"POST {COMMENTS}"]
+
+
+async def test_a_limit_is_respected_by_all(stub: Stub, key: str) -> None:
+    """Once GitHub said to wait, no other job of the installation asks it anything until then."""
+    stub.on("GET", PULL_PATH, no(403, "API rate limit exceeded", retry_after="3000"), ok(PULL))
+    app = stub.app(key)
+    async with GitHubForge(app) as first, GitHubForge(app, urgent=True) as second:
+        with pytest.raises(ForgeRateLimited):
+            await first.pull_request(REPO, 1)
+        with pytest.raises(ForgePaced, match="waits 3000 s"):
+            await second.pull_request(REPO, 1)
+        with pytest.raises(ForgePaced):
+            await second.ensure_label(REPO, 1, "a")
+        assert len(stub.paths()) == 1
+        stub.clock.move_to(stub.clock.now() + timedelta(seconds=3001))
+        assert (await second.pull_request(REPO, 1)).number == 1
+
+
+async def test_writes_keep_a_pace(stub: Stub, key: str) -> None:
+    """A burst, then GitHub is asked nothing until the next may go; for whom a person waits, some
+    are kept; reads are not held up."""
+    stub.on("POST", COMMENTS, ok(SAID, 201)).on("GET", PULL_PATH, ok(PULL))
+
+    async def write(forge: GitHubForge) -> None:
+        await forge.ensure_comment(REPO, 1, STATUS, "Reviewing.", maybe_published=False)
+
+    app = stub.app(key)
+    async with GitHubForge(app) as ordinary, GitHubForge(app, urgent=True) as urgent:
+        for _ in range(6):
+            await write(ordinary)
+        with pytest.raises(ForgePaced) as paced:
+            await write(ordinary)
+        assert paced.value.retry_after == pytest.approx(1.0)
+        await write(urgent)
+        await ordinary.pull_request(REPO, 1)
+        assert len(stub.paths("POST")) == 7
 
 
 async def test_nobody_sleeps_on_a_limit(stub: Stub, key: str) -> None:
