@@ -301,9 +301,10 @@ class Dismissal(StrEnum):
 class ReviewReceipt:
     """A published review. `event` is what was sent: COMMENT where we may not judge our own work.
 
-    `comment_ids` maps the marker id of each inline comment to its id on the forge; `unplaced` are
-    the marker ids of those that the forge took and shows nobody, since they got no line. `created`
-    is False when the review was there already.
+    `comment_ids` maps the marker id of each inline comment to its id on the forge. `unplaced` are
+    the marker ids of those that were sent and stand on no line: the forge made nothing of them, or
+    a thread that nobody sees (which still has its id, since an open one may keep a merge waiting).
+    `created` is False when the review was there already.
     """
 
     review_id: int

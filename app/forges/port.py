@@ -115,6 +115,9 @@ class ForgeWrites(Protocol):
     ) -> ReviewReceipt:
         """Publish the review once. On our own pull request APPROVE and REQUEST_CHANGES become
         COMMENT. ForgeRejected with GitHub's words when an anchor is outside the diff.
+
+        Among the receipt's `unplaced` is also a comment that a push made outdated before it was
+        read back: in doubt a text is told twice and not lost.
         """
         ...
 

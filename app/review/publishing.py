@@ -68,14 +68,15 @@ async def publish_round(job: JobContext, forge: Forge, facts: ReviewFacts, run_i
 
     A round that comes so late that a newer one ended meanwhile only ends the check of its own head.
     One comment that the forge refuses costs the whole review: it is published once more without any
-    anchor, everything in its body.
+    anchor, everything in its body. One that it takes and shows nobody costs its place alone.
     """
     stored = await _stored(job, facts, run_id)
     if facts.policy.policy.mode is Mode.LIVE and not job.has("published"):
         try:
             await _apply(job, forge, facts, stored)
         except ForgeRejected:
-            if job.has(_UNANCHORED) or not inline_anchors(stored.fresh, facts.diff):
+            hopeless = job.has(_UNANCHORED) or not inline_anchors(stored.fresh, facts.diff)
+            if hopeless or await _is_on_the_page(job, run_id):
                 raise
             await job.record(_UNANCHORED, {})
             await _apply(job, forge, facts, stored)
@@ -102,6 +103,12 @@ async def _apply(job: JobContext, forge: Forge, facts: ReviewFacts, stored: _Sto
             await apply(forge, target, (told_in_body(publishing, receipt),))
 
     await apply(forge, target, effects, maybe_published=again, on_receipt=keep)
+
+
+async def _is_on_the_page(job: JobContext, run_id: int) -> bool:
+    """Whether the review of this run was published: then it is not its anchors that are refused."""
+    async with job.store.read() as session:
+        return (await session.get_one(ReviewRun, run_id)).review_id is not None
 
 
 async def _stored(job: JobContext, facts: ReviewFacts, run_id: int) -> _Stored:

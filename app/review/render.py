@@ -120,10 +120,7 @@ def review_body(view: ReviewView) -> str:
 def inline_body(finding: Finding, suggestion_block: str) -> str:
     """One inline comment: severity and short id first, then the defect, then the fix."""
     head = f"**{finding.short_id} · {finding.severity.value} · {outgoing_line(finding.title)}**"
-    parts = [head, outgoing(finding.body)]
-    if finding.production_risk:
-        parts.append(outgoing(f"In production: {finding.production_risk}"))
-    parts.append(suggestion_block)
+    parts = [head, *_told(finding), suggestion_block]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -273,8 +270,16 @@ def _not_inline(view: ReviewView) -> str:
     """Findings that no line of the diff can carry stand here, and count just as much."""
     rest = [finding for finding in view.fresh if finding.short_id not in view.inline]
     return "\n\n".join(
-        f"{_reference(f)} {outgoing_line(f.title)}\n\n{outgoing(f.body)}" for f in rest
+        "\n\n".join((f"{_reference(f)} {outgoing_line(f.title)}", *_told(f))) for f in rest
     )
+
+
+def _told(finding: Finding) -> list[str]:
+    """What is wrong, and what it would do in production: the same wherever it is said."""
+    parts = [outgoing(finding.body)]
+    if finding.production_risk:
+        parts.append(outgoing(f"In production: {finding.production_risk}"))
+    return parts
 
 
 def _missing(view: ReviewView) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.domain.runs import AgentName
+from app.forges.recording.world import HiddenComment
 from app.store.migrate import upgrade
 from app.store.session import open_store
 from tests.adapters.case import Case, only_knows
@@ -18,8 +19,11 @@ async def check(case: Case, tmp_path: Path) -> None:
     try:
         story = await open_story(store, tmp_path)
         threads = [call["response"]["thread"] for call in case.input["calls"]]
-        lines = [(thread or {}).get("line") for thread in threads]
-        story.world.hidden_comments = lines.count(None)
+        story.world.hidden_comments = [
+            HiddenComment("m.py", n, kept=thread is not None)
+            for n, thread in enumerate(threads, start=1)
+            if thread is None or thread["line"] is None
+        ]
         story.open_pull({**BASE, "m.py": b"x = 1\n" * len(threads)})
         said = [
             finding(path="m.py", line=n, title=f"Finding {n}", body=f"What happens at {n}.")
@@ -27,7 +31,7 @@ async def check(case: Case, tmp_path: Path) -> None:
         ]
         story.model.answers = {AgentName.GENERAL: [findings(*said)]}
         await story.review()
-        placed = len(story.open_threads)
+        placed = sum(line is not None for _, line in story.open_threads)
         in_summary = sum(
             f"What happens at {n}." in story.bodies[-1] for n in range(1, len(threads) + 1)
         )

@@ -429,7 +429,8 @@ class Story:
         return [item.told.body for item in self.world.pull(REPO, self.number).reviews]
 
     @property
-    def open_threads(self) -> list[tuple[str, int]]:
+    def open_threads(self) -> list[tuple[str, int | None]]:
+        """Those that nobody resolved; without a line where nobody sees them."""
         threads = self.world.pull(REPO, self.number).threads
         return [(item.path, item.line) for item in threads if item.resolved_by is None]
 

@@ -14,6 +14,7 @@ from app.domain.effects import (
     PublishReview,
     ResolveThread,
     ReviewEvent,
+    ReviewReceipt,
     SetCheckRun,
     SetStickyComment,
 )
@@ -24,6 +25,8 @@ from app.review.publish import (
     conclusion_of,
     effects_of,
     event_of,
+    review_marker,
+    told_in_body,
     unreviewed_check,
 )
 from loop_guards import Verdict
@@ -107,6 +110,21 @@ def test_one_round_writes_review_status_and_check_in_this_order() -> None:
     """A round costs one content-creating request besides the sticky comment; the check ends it."""
     effects = effects_of(publishing(CONCERNS))
     assert [type(effect) for effect in effects] == [PublishReview, SetStickyComment, SetCheckRun]
+
+
+def test_what_nobody_sees_is_told_whole() -> None:
+    """The same review says what it would have said without that anchor: the defect and what it
+    would do in production; what stands on its line is not repeated."""
+    fresh = (
+        finding(1, body="The first breaks.", production_risk="Orders are lost."),
+        finding(2, body="The second breaks.", production_risk="Pages go blank."),
+    )
+    seen = view(verdict=Verdict.SIGNIFICANT_CONCERNS, fresh=fresh, inline=frozenset({"F1", "F2"}))
+    receipt = ReviewReceipt(9, ReviewEvent.COMMENT, unplaced=("finding-2",))
+    edit = told_in_body(publishing(seen), receipt)
+    assert (edit.review_id, edit.marker) == (9, review_marker(seen.run_id))
+    texts = ("The first breaks.", "Orders are lost.", "The second breaks.", "Pages go blank.")
+    assert [edit.body.count(text) for text in texts] == [0, 0, 1, 1]
 
 
 def test_a_round_that_changes_nothing_posts_no_review() -> None:

@@ -133,6 +133,13 @@ def is_by(data: object, ours: Account) -> bool:
     return bool(at(data, "user", "id") == ours.id)
 
 
+def stands_on_a_line(data: Json) -> bool:
+    """Whether the diff shows an inline comment. A list of one review's comments is of an older form
+    of the API, in which `position` is always there and `line` may be missing. The `original_…` ones
+    tell nothing: GitHub's schema has a number in them whatever became of the comment."""
+    return at(data, "line") is not None or at(data, "position") is not None
+
+
 def review(data: Json) -> PublishedReview:
     """A review that is known to be ours."""
     body, state = text(data, "body"), text(data, "state").upper()

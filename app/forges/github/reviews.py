@@ -130,20 +130,14 @@ class ReviewPublisher:
             return ReviewReceipt(review_id, event, created=created)
         target = of_repo(repo, "/pulls/{}/reviews/{}/comments", number, review_id)
         rows = await self._github.pages(repo, Request("GET", target))
-        ids = {
-            marker.id: int(parse.need(row, "id"))
+        known = {
+            marker.id: row
             for row in rows
-            if _has_place(row)
             for marker in markers_of(parse.text(row, "body"))
             if marker.kind is MarkerKind.FINDING
         }
+        ids = tuple((name, int(parse.need(row, "id"))) for name, row in known.items())
+        seen = {name for name, row in known.items() if parse.stands_on_a_line(row)}
         sent = (comment.marker.id for comment in review.comments)
-        unplaced = tuple(marker_id for marker_id in sent if marker_id not in ids)
-        return ReviewReceipt(review_id, event, tuple(ids.items()), created, unplaced)
-
-
-def _has_place(row: Json) -> bool:
-    """Whether a comment stands at a line, or did until a push moved the code away. GitHub takes
-    some places outside the diff, and shows nobody what is written there."""
-    places = ("line", "original_line", "position", "original_position")
-    return any(row.get(name) is not None for name in places)
+        unplaced = tuple(name for name in sent if name not in seen)
+        return ReviewReceipt(review_id, event, ids, created, unplaced)

@@ -153,18 +153,21 @@ class RecordingForge(RecordingReads):
         return next((known for known in mine if marker in known.told.markers), None)
 
     def _publish(self, pull: PullRecord, review: PublishReview, event: ReviewEvent) -> ReviewRecord:
-        ids = []
-        hidden = self.world.take_hidden(len(review.comments))
-        for comment in review.comments[hidden:]:
-            text, place = self._body(comment.body, comment.marker), (comment.path, comment.line)
-            comment_id = self.world.open_thread(pull, self.me.account, place, text)
-            ids.append((comment.marker.id, comment_id))
+        ids, unplaced = [], []
+        for comment in review.comments:
+            hidden = self.world.take_hidden(comment.path, comment.line)
+            if hidden is not None:
+                unplaced.append(comment.marker.id)
+            if hidden is None or hidden.kept:
+                place = comment.path, comment.line if hidden is None else None
+                text = self._body(comment.body, comment.marker)
+                comment_id = self.world.open_thread(pull, self.me.account, place, text)
+                ids.append((comment.marker.id, comment_id))
         body = self._body(review.body, review.marker)
         told = PublishedReview(
             self.world.next_id(), _STATES[event], review.head_sha, body, markers_of(body)
         )
-        unplaced = tuple(comment.marker.id for comment in review.comments[:hidden])
-        record = ReviewRecord(self.me.account.id, told, tuple(ids), unplaced)
+        record = ReviewRecord(self.me.account.id, told, tuple(ids), tuple(unplaced))
         pull.reviews.append(record)
         return record
 

@@ -32,7 +32,7 @@ _BAD_LINE = (
 @dataclass(slots=True)
 class ReviewRecord:
     """A review, its author's id, the ids of its comments by marker id, and the marker ids of those
-    that were taken and got no place."""
+    that were taken and stand on no line."""
 
     author: int
     told: PublishedReview
@@ -40,13 +40,23 @@ class ReviewRecord:
     unplaced: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class HiddenComment:
+    """An inline comment that is going to be taken and shown to nobody; `kept` False: without even
+    a thread."""
+
+    path: str
+    line: int
+    kept: bool = True
+
+
 @dataclass(slots=True)
 class ThreadRecord:
-    """A thread; each comment with its author's id."""
+    """A thread; each comment with its author's id. Without a `line` nobody sees it."""
 
     node_id: str
     path: str
-    line: int
+    line: int | None
     comments: list[tuple[int, ThreadComment]]
     resolved_by: str | None = None
 
@@ -97,7 +107,7 @@ class CheckRecord:
 class World:
     """Repositories and what is in them. Unknown things raise ForgeNotFound.
 
-    The next `hidden_comments` inline comments are taken and shown to nobody.
+    Each of `hidden_comments` is used up by happening.
     """
 
     repositories: dict[int, Repository] = field(default_factory=dict)
@@ -106,17 +116,19 @@ class World:
     permissions: dict[str, Permission] = field(default_factory=dict)
     checks: list[CheckRecord] = field(default_factory=list)
     reactions: list[tuple[int, Reaction]] = field(default_factory=list)
-    hidden_comments: int = 0
+    hidden_comments: list[HiddenComment] = field(default_factory=list)
     _ids: Iterator[int] = field(default_factory=lambda: itertools.count(1001))
 
     def next_id(self) -> int:
         return next(self._ids)
 
-    def take_hidden(self, most: int) -> int:
-        """How many of the `most` comments that come now are shown to nobody."""
-        taken = min(most, self.hidden_comments)
-        self.hidden_comments -= taken
-        return taken
+    def take_hidden(self, path: str, line: int) -> HiddenComment | None:
+        """What becomes of a comment here that nobody will see; None if everybody does."""
+        at = (item for item in self.hidden_comments if (item.path, item.line) == (path, line))
+        found = next(at, None)
+        if found is not None:
+            self.hidden_comments.remove(found)
+        return found
 
     def add_repository(self, repo: RepoRef, default_branch: str = "main") -> None:
         self.repositories[repo.repository_id] = Repository(repo, default_branch)
@@ -150,7 +162,7 @@ class World:
         return comment.id
 
     def open_thread(
-        self, pull: PullRecord, author: Account, place: tuple[str, int], body: str
+        self, pull: PullRecord, author: Account, place: tuple[str, int | None], body: str
     ) -> int:
         """Somebody comments a line; the comment's id, which names the thread's node too."""
         comment = self._thread_comment(author, body)

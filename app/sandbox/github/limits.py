@@ -97,23 +97,33 @@ class WebhookFault:
 
 
 @dataclass
+class CommentFault:
+    """Accept a review's comment on this line and show it to nobody; `kept`: with a thread."""
+
+    path: str
+    line: int
+    kept: bool
+
+
+@dataclass
 class Faults:
     """Failures asked for by a test or the demo; each is used up by happening."""
 
     calls: list[CallFault] = field(default_factory=list)
     webhooks: list[WebhookFault] = field(default_factory=list)
-    comments_without_line: int = 0
+    hidden: list[CommentFault] = field(default_factory=list)
 
-    def hide_comments(self, times: int = 1) -> None:
-        """The next `times` inline comments are taken, get no line, and nobody sees them."""
-        self.comments_without_line += times
+    def hide_comment(self, path: str, line: int, *, kept: bool = True) -> None:
+        """The next comment of a review on this line is taken, and nobody sees it; `kept` False:
+        there is not even a thread."""
+        self.hidden.append(CommentFault(path, line, kept))
 
-    def comment_is_hidden(self) -> bool:
-        """Whether the comment about to be made is one of those."""
-        if self.comments_without_line == 0:
-            return False
-        self.comments_without_line -= 1
-        return True
+    def hidden_comment(self, path: str, line: int | None) -> CommentFault | None:
+        """What becomes of a comment about to be made that nobody will see."""
+        found = next((f for f in self.hidden if (f.path, f.line) == (path, line)), None)
+        if found is not None:
+            self.hidden.remove(found)
+        return found
 
     def fail_call(
         self,

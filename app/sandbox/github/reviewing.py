@@ -65,9 +65,11 @@ async def create_review(hub: Hub, pull: PullRequest, user: Account, wanted: Subm
         raise unprocessable(rules.joined(bad))
     review = _add_review(hub, pull, user, wanted.body, commit)
     for draft in wanted.comments:
-        comment = _add_comment(hub, pull, review, draft, diff)
-        if hub.faults.comment_is_hidden():
-            _hide(comment)
+        hidden = hub.faults.hidden_comment(draft.anchor.path, draft.anchor.line)
+        if hidden is None or hidden.kept:
+            comment = _add_comment(hub, pull, review, draft, diff)
+            if hidden is not None:
+                comment.current = comment.position = None
     if wanted.event is not None:
         _submit(hub, pull, review, wanted.event)
     return review
@@ -138,12 +140,6 @@ def _add_comment(
     )
     pull.threads.append(Thread(comment.id, node_id("PRRT", comment.id), [comment]))
     return comment
-
-
-def _hide(comment: ReviewComment) -> None:
-    """What GitHub makes of a comment whose place it takes and does not find."""
-    comment.original = Anchor(comment.original.path)
-    comment.current = comment.position = comment.original_position = None
 
 
 def _submit(hub: Hub, pull: PullRequest, review: Review, event: str) -> None:

@@ -150,7 +150,7 @@ class ReviewComment:
     current: Anchor | None
     original_commit_id: str
     commit_id: str
-    original_position: int | None
+    original_position: int
     position: int | None
     diff_hunk: str
     created_at: datetime

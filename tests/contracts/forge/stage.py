@@ -26,6 +26,7 @@ from app.forges.github.writes import GitHubForge
 from app.forges.pace import UNPACED
 from app.forges.port import Forge
 from app.forges.recording import RecordingForge, World
+from app.forges.recording.world import HiddenComment
 from app.sandbox.github import FIXER_PERMISSIONS, AppConfig, DoubleConfig, GitHubDouble
 from app.settings import AppCredentials
 
@@ -74,8 +75,9 @@ class Stage(Protocol):
         """What was reacted to a comment of the conversation."""
         ...
 
-    def hide_comments(self, times: int) -> None:
-        """The next inline comments are taken, and get no line."""
+    def hide_comment(self, line: int, *, kept: bool) -> None:
+        """The next inline comment on this line of CHANGED is taken and shown to nobody; `kept`
+        False: there is not even a thread."""
         ...
 
 
@@ -139,8 +141,8 @@ class MemoryStage:
     def reactions(self, comment_id: int) -> list[str]:
         return [kind.value for known, kind in self.world.reactions if known == comment_id]
 
-    def hide_comments(self, times: int) -> None:
-        self.world.hidden_comments = times
+    def hide_comment(self, line: int, *, kept: bool) -> None:
+        self.world.hidden_comments.append(HiddenComment(CHANGED, line, kept))
 
 
 def _person(login: str) -> Account:
@@ -201,8 +203,8 @@ class DoubleStage:
         (found,) = [comment for comment in comments if comment.id == comment_id]
         return list(found.reactions)
 
-    def hide_comments(self, times: int) -> None:
-        self.gh.faults.hide_comments(times)
+    def hide_comment(self, line: int, *, kept: bool) -> None:
+        self.gh.faults.hide_comment(CHANGED, line, kept=kept)
 
 
 def double_config(key: str) -> DoubleConfig:

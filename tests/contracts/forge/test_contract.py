@@ -189,15 +189,32 @@ class TestReview:
             await stage.reviewer.ensure_review(stage.repo, stage.number, wanted)
         assert await stage.reviewer.our_reviews(stage.repo, stage.number) == ()
 
-    async def test_a_comment_that_nobody_sees(self, stage: Stage) -> None:
-        """What was taken without a line is named, also to a repeated job, and is no thread."""
-        stage.hide_comments(1)
+    @pytest.mark.parametrize(
+        ("kept", "known", "lines"),
+        [
+            pytest.param(True, ["1-F1", "1-F2"], [CHANGED_LINE, None], id="thread-without-line"),
+            pytest.param(False, ["1-F1"], [CHANGED_LINE], id="no-thread"),
+        ],
+    )
+    async def test_a_comment_that_nobody_sees(
+        self, stage: Stage, kept: bool, known: list[str], lines: list[int | None]
+    ) -> None:
+        """What was taken without a line is named, also to a repeated job; where a thread was made
+        of it, we know its comment."""
+        stage.hide_comment(22, kept=kept)
         wanted = review(stage, comments=(inline(F1), inline(F2, 22)))
-        first = await stage.reviewer.ensure_review(stage.repo, stage.number, wanted)
-        again = await stage.reviewer.ensure_review(stage.repo, stage.number, wanted)
-        for receipt in (first, again):
-            assert receipt.unplaced == ("1-F1",)
-            assert [name for name, _ in receipt.comment_ids] == ["1-F2"]
+        for _ in range(2):
+            receipt = await stage.reviewer.ensure_review(stage.repo, stage.number, wanted)
+            assert receipt.unplaced == ("1-F2",)
+            assert [name for name, _ in receipt.comment_ids] == known
+        threads = await stage.reviewer.review_threads(stage.repo, stage.number)
+        assert [thread.line for thread in threads] == lines
+
+    async def test_comments_that_everybody_sees(self, stage: Stage) -> None:
+        """Where each comment has its line, or several, none is named."""
+        wanted = review(stage, comments=(inline(F1), inline(F2, 22, 20)))
+        receipt = await stage.reviewer.ensure_review(stage.repo, stage.number, wanted)
+        assert receipt.unplaced == ()
 
     async def test_another_body(self, stage: Stage) -> None:
         """A review of ours may say something else: its event, its marker and its comments stay."""

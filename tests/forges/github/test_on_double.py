@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -33,6 +34,7 @@ from app.forges.github.writes import GitHubForge
 from app.sandbox.github import GitHubDouble
 from app.sandbox.github.reviewing import Submission, create_review
 from tests.contracts.forge.stage import (
+    BRANCH,
     CHANGED,
     CHANGED_LINE,
     FIX_BRANCH,
@@ -99,6 +101,37 @@ async def test_bad_gateway(stage: DoubleStage, happened: bool) -> None:
     assert posts(stage.gh, "/reviews") == (1 if happened else 2)
     assert len(stage.gh.pull("acme/shop", 1).reviews) == 1
     assert len(stage.gh.pull("acme/shop", 1).threads) == 1
+
+
+@pytest.mark.parametrize(
+    ("comments", "reads"),
+    [pytest.param(True, 1, id="with-comments"), pytest.param(False, 0, id="without-any")],
+)
+async def test_reading_back_costs_one_request_at_most(
+    stage: DoubleStage, comments: bool, reads: int
+) -> None:
+    """Ids and lines of a review's comments come with one answer, and none is asked for in vain."""
+    wanted = review(stage) if comments else replace(review(stage), comments=())
+    await stage.reviewer.identity()
+    before = len(stage.gh.calls)
+    args = stage.repo, stage.number, wanted
+    await stage.reviewer.ensure_review(*args, maybe_published=False)
+    made = [call for call in stage.gh.calls[before:] if "/access_tokens" not in call.path]
+    assert [call.method for call in made] == ["POST", *["GET"] * reads]
+
+
+async def test_a_comment_outdated_before_it_was_read_back(stage: DoubleStage) -> None:
+    """In doubt its text is told twice; it is known, so that its thread can be resolved."""
+    stage.gh.faults.fail_call("GET", r"/reviews/\d+/comments$", 500, times=9)
+    with pytest.raises(ForgeUnavailable):
+        await stage.reviewer.ensure_review(stage.repo, stage.number, review(stage))
+    stage.gh.faults.calls.clear()
+    lines = "".join(f"line {n}\n" for n in range(1, 41))
+    await stage.gh.push("acme/shop", BRANCH, {CHANGED: lines, "new.txt": "x"}, author="alice")
+    receipt = await stage.reviewer.ensure_review(stage.repo, stage.number, review(stage))
+    assert (receipt.created, receipt.unplaced) == (False, (F1.id,))
+    assert receipt.comment_id(F1) is not None
+    assert len(stage.gh.pull("acme/shop", 1).reviews) == 1
 
 
 async def test_pending_debris(stage: DoubleStage) -> None:

@@ -211,6 +211,22 @@ async def test_injected_failures(stage: Stage) -> None:
     assert (await stage.review(event="APPROVE")).status_code == 200
 
 
+@pytest.mark.parametrize("kept", [True, False], ids=["thread", "no-thread"])
+async def test_a_comment_that_nobody_sees(stage: Stage, kept: bool) -> None:
+    """The review is accepted; the comment on that line has none, or is not there. It ends.
+
+    A number stays where GitHub's schema has one whatever happens."""
+    stage.gh.faults.hide_comment("a.py", 3, kept=kept)
+    comments = [{"path": "a.py", "line": line, "body": "x"} for line in (3, 4)]
+    shown = []
+    for _ in range(2):
+        made = await stage.review(event="COMMENT", body="b", comments=comments)
+        answer = await stage.call("GET", f"{PULL_PATH}/reviews/{made.json()['id']}/comments")
+        assert all(isinstance(row["original_position"], int) for row in answer.json())
+        shown.append([(row["line"], row["position"] is None) for row in answer.json()])
+    assert shown == [[(None, True)] * kept + [(4, False)], [(3, False), (4, False)]]
+
+
 async def test_starts_fast_and_leaves_nothing() -> None:
     """A double starts in well under half a second and removes its repositories."""
     async with GitHubDouble(DoubleConfig(apps=(AppConfig(101, "ward"),))):
