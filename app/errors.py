@@ -2,6 +2,7 @@
 
 MergewardError
 ├── ConfigurationError      the operator: a setting is missing or wrong
+│   └── PluginError         a plugin cannot be used, or two of them contradict each other
 ├── UserError               the person who asked: bad input; the message is shown to them
 │   └── PolicyError         the repository's `.github/mergeward.yml` cannot be used
 ├── ForgeError              GitHub answered something we cannot go on with
@@ -31,6 +32,10 @@ class MergewardError(Exception):
 
 class ConfigurationError(MergewardError):
     """A setting is missing or wrong. The message names the variable and what to put there."""
+
+
+class PluginError(ConfigurationError):
+    """A plugin cannot be used. The message names the plugin, and what to do about it."""
 
 
 class UserError(MergewardError):

@@ -78,7 +78,8 @@ class AgentTask:
 
     `models` is the failback chain, first choice first; entries of another family than the first are
     not used. `key` names the session in logs and events, unique within its review run.
-    `prompt_version` names the prompt files in `system`; findings carry it.
+    `prompt_version` names the prompt files in `system`; findings carry it. `headers` go with each
+    request to the provider of that name (gateways tell whose request it is).
     """
 
     agent: AgentName
@@ -89,6 +90,7 @@ class AgentTask:
     limits: AgentLimits = field(default_factory=AgentLimits)
     key: str = ""
     prompt_version: str = ""
+    headers: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
 
 class FinishReason(StrEnum):

@@ -6,11 +6,12 @@ What the model is told in words is in `prompts/`; this file supplies the data be
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.agents.prompts import note, render_template
 from app.agents.reviewer_results import ReviewerOutcome, render_reviewer_results
 from app.agents.sanitise import attribute, code, enclose, label, untrusted, wrap
+from app.domain.runs import AgentName
 
 MOST_COMMENTS = 50
 COMMENT_CHARS = 4_000
@@ -37,6 +38,17 @@ class Remark:
     author: str
     body: str
     role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedContext:
+    """What a plugin tells agents beside the change: `source` is the plugin, `agents` who reads it
+    (None: everybody)."""
+
+    source: str
+    title: str
+    text: str
+    agents: frozenset[AgentName] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +91,12 @@ class PromptContext:
     round_number: int = 1
     is_fix: bool = False
     part: tuple[int, int] | None = None
+    added: tuple[AddedContext, ...] = ()
+
+    def for_agent(self, agent: AgentName) -> PromptContext:
+        """The same without what plugins meant for others."""
+        mine = tuple(one for one in self.added if one.agents is None or agent in one.agents)
+        return self if len(mine) == len(self.added) else replace(self, added=mine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +182,7 @@ def _review_values(context: PromptContext) -> dict[str, str]:
         "agents_md_template_instructions": wrap(
             "agents_md_template_instructions", _clip(context.agents_md_template, BODY_CHARS)
         ),
+        "added_context": enclose("added_context", "\n".join(map(_added, context.added))),
         "round": _round(context),
     }
 
@@ -213,6 +232,13 @@ def _finding(finding: KnownFinding) -> str:
         f' severity="{label(finding.severity)}">'
         f"<title>{untrusted(finding.title)}</title><body>{untrusted(finding.body)}</body>"
         f"{replies}</finding>"
+    )
+
+
+def _added(item: AddedContext) -> str:
+    return (
+        f'<section source="{label(item.source)}" title="{label(item.title)}">\n'
+        f"{untrusted(item.text).strip()}\n</section>"
     )
 
 

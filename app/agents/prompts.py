@@ -6,7 +6,7 @@ In a checkout the files stand beside `app`, in an installed wheel inside it; bot
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -80,19 +80,23 @@ def load_prompt(name: str) -> PromptFile:
     path = prompts_directory() / f"{name}.md"
     if not path.is_file():
         raise ConfigurationError(f"there is no prompt {path.name} in {path.parent}")
-    content = path.read_text(encoding="utf-8")
+    return parse_prompt(path.read_text(encoding="utf-8"), str(path))
+
+
+def parse_prompt(content: str, path: str) -> PromptFile:
+    """A prompt file from its text; `path` names it in errors. Raises ConfigurationError."""
     matter = _FRONT_MATTER.match(content)
     if matter is None:
         raise ConfigurationError(f"{path} does not begin with front matter (id, version, inputs)")
-    head = yaml.safe_load(matter.group(1))
     try:
+        head = yaml.safe_load(matter.group(1))
         return PromptFile(
             id=str(head["id"]),
             version=int(head["version"]),
             inputs=tuple(str(name) for name in head["inputs"]),
             text=content[matter.end() :].strip() + "\n",
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, yaml.YAMLError) as error:
         raise ConfigurationError(f"the front matter of {path} is not usable: {error}") from error
 
 
@@ -101,6 +105,21 @@ def _render_system(agent: AgentName, tools: tuple[tuple[str, str], ...]) -> Syst
     files = [load_prompt(agent.value)]
     if agent in REVIEWERS:
         files.insert(0, load_prompt("REVIEWER_SHARED"))
+    return _joined(agent, files, tools)
+
+
+def render_reviewer(
+    agent: AgentName, own: PromptFile, tool_names: Mapping[str, str] = TOOL_NAMES
+) -> SystemPrompt:
+    """The system prompt of a reviewer whose own part comes from elsewhere (a plugin): the rules
+    that all reviewers share come first. Raises ConfigurationError for an unknown placeholder."""
+    files = [load_prompt("REVIEWER_SHARED"), own]
+    return _joined(agent, files, tuple(sorted(tool_names.items())))
+
+
+def _joined(
+    agent: AgentName, files: Sequence[PromptFile], tools: tuple[tuple[str, str], ...]
+) -> SystemPrompt:
     bodies = "\n".join(file.text for file in files)
     text = f"# Mergeward agent: {agent}\n\n{fill(bodies, dict(tools))}"
     version = "+".join(f"{file.id}@{file.version}" for file in reversed(files))

@@ -27,6 +27,7 @@ BOUNDARY_TAGS = (
     "previous_review",
     "custom_review_instructions",
     "agents_md_template_instructions",
+    "added_context",
     "fix_task",
     "review_remarks",
     "reviewer_results",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.agents.port import AgentLimits, AgentTask, HostTool, ModelRef
-from app.agents.prompts import render_system
+from app.agents.prompts import SystemPrompt, render_system
 from app.domain.runs import AgentName
 
 _TIMEOUT_S = {
@@ -27,12 +27,14 @@ def agent_task(
     *,
     key: str = "",
     limits: AgentLimits | None = None,
+    system: SystemPrompt | None = None,
 ) -> AgentTask:
-    """A task with the agent's system prompt and limits. `key` is the agent's name by default.
+    """A task with the agent's system prompt and limits. `key` is the agent's name by default,
+    `system` the shipped prompt.
 
     Raises ConfigurationError when the agent has no prompt.
     """
-    system = render_system(agent)
+    system = system or render_system(agent)
     return AgentTask(
         agent=agent,
         system=system.text,

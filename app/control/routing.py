@@ -55,7 +55,8 @@ def shipped_windows() -> Mapping[str, Window]:
 class Routing:
     """An answer to "which chain for this agent?", for one provider.
 
-    `override` names one model that replaces every chain (the operator's `MERGEWARD_MODEL`).
+    `override` names one model that replaces every chain (the operator's `MERGEWARD_MODEL`);
+    `pinned` are chains that agents were given at run time, before the policy and the table.
     `windows` holds the context window of each known model, and `default` for all others.
     """
 
@@ -64,6 +65,7 @@ class Routing:
     agents: Mapping[AgentName, str]
     override: str | None = None
     windows: Mapping[str, Window] = field(default_factory=shipped_windows)
+    pinned: Mapping[AgentName, Chain] = field(default_factory=dict)
 
     def context_window(self, model: str) -> int:
         """Tokens that the model reads at once, also by a dated name (`…-20250929`); for one that
@@ -73,6 +75,8 @@ class Routing:
 
     def chain_for(self, agent: AgentName, tier: Tier) -> Chain:
         """The chain `agent` runs on in a review of `tier`."""
+        if agent in self.pinned:
+            return self.pinned[agent]
         if self.override is not None:
             return Chain(self.provider, (self.override,))
         name = self.agents.get(agent, "standard")

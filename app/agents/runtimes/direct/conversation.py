@@ -140,6 +140,8 @@ class Conversation:
             # The system prompt's first line is ours; nothing may be put in front of it.
             "framing_announcement": "never",
         }
+        if headers := self._connections.headers(model, self._task.headers):
+            settings["extra_headers"] = headers
         if self._task.tools and not may_use_tools:
             settings["tool_choice"] = "none"
         if self._connections.wire(model) is WireFormat.ANTHROPIC:

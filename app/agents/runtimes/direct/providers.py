@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from app.agents.port import ModelRef
 
@@ -39,7 +39,8 @@ class ProviderSettings:
     """One provider as the operator configured it.
 
     `name` is what `ModelRef.provider` says. `base_url` None means the vendor's own address.
-    `headers` go with every request (gateways). The key appears in no repr.
+    `headers` go with every request (gateways), those named in `without` with none, whoever would
+    add them: a gateway that holds the keys is sent no other. The key appears in no repr.
     """
 
     name: str
@@ -47,6 +48,24 @@ class ProviderSettings:
     api_key: str = field(repr=False)
     base_url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    without: frozenset[str] = frozenset()
+
+    @property
+    def sends_authorization(self) -> bool:
+        """Whether there is a key, and it may go by that header."""
+        return bool(self.api_key) and "authorization" not in map(str.lower, self.without)
+
+    def sent(self, own: Mapping[str, Any], omit: object) -> dict[str, Any]:
+        """The headers that an SDK is told to send: its `own`, then ours, then `omit` for those that
+        must not go, in the spellings by which the SDKs know them."""
+        banned = {name.lower() for name in self.without}
+        kept = {
+            name: value
+            for name, value in {**own, **self.headers}.items()
+            if name.lower() not in banned
+        }
+        spelled = (s for name in banned for s in (name, name.title()))
+        return {**kept, **dict.fromkeys(spelled, omit)}
 
 
 class Connections:
@@ -78,6 +97,19 @@ class Connections:
     def secrets(self) -> tuple[str, ...]:
         """The keys, for removing them from provider messages. Never for anything else."""
         return tuple(p.api_key for p in self._providers.values() if len(p.api_key) >= 8)
+
+    def headers(self, ref: ModelRef, task: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+        """What goes with one request beside the client's own headers; `task` is by provider.
+
+        OpenAI's SDK wants to be told with each request that no key is meant to go.
+        """
+        provider = self._providers[ref.provider]
+        headers: dict[str, Any] = dict(task.get(ref.provider, {}))
+        if provider.wire is WireFormat.OPENAI and not provider.sends_authorization:
+            from openai import Omit
+
+            headers["Authorization"] = Omit()
+        return headers
 
     def model(self, ref: ModelRef) -> Model:
         """The client for one model. Raises KeyError for a provider that is not configured."""
@@ -127,11 +159,11 @@ def _anthropic(name: str, provider: ProviderSettings, client: httpx2.AsyncClient
 
     # The wire format's own header. Newer SDKs send the key as a bearer token instead, which some
     # compatible servers and gateways do not read.
-    key_header = {"X-Api-Key": provider.api_key, "Authorization": Omit()}
+    key_header = {"X-Api-Key": provider.api_key or Omit(), "Authorization": Omit()}
     sdk = AsyncAnthropic(
         api_key=provider.api_key,
         base_url=_base_url(provider),
-        default_headers={**key_header, **provider.headers},  # type: ignore[dict-item]  # the SDK drops Omit
+        default_headers=provider.sent(key_header, Omit()),
         max_retries=0,
         http_client=client,
     )
@@ -139,14 +171,14 @@ def _anthropic(name: str, provider: ProviderSettings, client: httpx2.AsyncClient
 
 
 def _openai(name: str, provider: ProviderSettings, client: httpx2.AsyncClient) -> Model:
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, Omit
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
     sdk = AsyncOpenAI(
-        api_key=provider.api_key,
+        api_key=provider.api_key or "none",
         base_url=_base_url(provider),
-        default_headers=dict(provider.headers),
+        default_headers=provider.sent({}, Omit()),
         max_retries=0,
         http_client=client,
     )
