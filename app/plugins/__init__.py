@@ -1,0 +1,1 @@
+"""What a review is assembled from: the plugin port, the assembler, and the built-in plugins."""
