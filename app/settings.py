@@ -124,6 +124,9 @@ class Settings(BaseSettings):
     model: str | None = None
     """One model for every agent, instead of the shipped defaults."""
 
+    plugins_off: str = ""
+    """Names of plugins, separated by commas, that are left out."""
+
     @field_validator("github_api_url", "github_web_url", "public_url", "model_base_url")
     @classmethod
     def _http_url(cls, value: str | None) -> str | None:

@@ -10,11 +10,12 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from functools import partial
 
-from app.agents.configured import routing_of, runtime_of
+from app.agents.configured import direct_runtimes
 from app.agents.port import Runtime
 from app.commands.check_actions import handle_check_action
 from app.commands.flow import handle_comment
 from app.commands.services import CommandServices
+from app.control.routing import Routing
 from app.domain.jobs import AppRole, JobKind
 from app.errors import ConfigurationError
 from app.fixer.flow import report_failure as report_turn
@@ -31,6 +32,10 @@ from app.jobs.context import JobContext
 from app.jobs.worker import AfterFailure, Story
 from app.logs import keep_secrets_of, redact
 from app.main import Services
+from app.plugins.configured import plugins_of
+from app.plugins.facts import RunFacts, RunKind, no_file
+from app.plugins.lifecycle import PluginHost
+from app.plugins.runtimes import MakeRuntime, Runtimes
 from app.reconcile.installations import sync_installation
 from app.reconcile.services import ReconcileServices
 from app.review.context import write_run_files
@@ -47,7 +52,7 @@ OpenForge = Callable[[], AbstractAsyncContextManager[Forge]]
 class Parts:
     """What the stories may be built from instead of what the settings say."""
 
-    make_runtime: Callable[[Settings], AbstractAsyncContextManager[Runtime]] | None = None
+    make_runtime: MakeRuntime | None = None
     around_forge: Callable[[AppRole, Forge], Forge] | None = None
     write_files: WriteRunFiles = write_run_files
     plan_merged: PlanMerged = plan_merged
@@ -61,6 +66,23 @@ class Table:
     after_failure: Mapping[JobKind, AfterFailure]
 
 
+@dataclass(frozen=True, slots=True)
+class Models:
+    """Where a story's sessions run, and on which models."""
+
+    runtime: Runtime
+    routing: Routing
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """What comes of the plugins: each review is configured anew, the fixer once at the start."""
+
+    plugins: PluginHost
+    runtimes: Runtimes
+    fixer: Models
+
+
 @asynccontextmanager
 async def open_table(services: Services, parts: Parts | None = None) -> AsyncIterator[Table]:
     """All stories with what they need, closed at the end. Raises ConfigurationError."""
@@ -68,21 +90,25 @@ async def open_table(services: Services, parts: Parts | None = None) -> AsyncIte
     settings = services.settings
     keep_secrets_of(settings)
     async with AsyncExitStack() as stack:
-        make_runtime = chosen.make_runtime or runtime_of
-        runtime: Runtime = await stack.enter_async_context(make_runtime(settings))
+        plugins = plugins_of(settings)
+        runtimes = Runtimes(chosen.make_runtime or direct_runtimes())
+        await stack.enter_async_context(runtimes)
+        # What is wrong with a plugin, or missing in the settings, is said before any job begins.
+        fixing = await plugins.configured(RunFacts(RunKind.FIX, repository=""), no_file)
+        fixer = Models(await runtimes.for_run(fixing), fixing.routing)
         await sweep_checkouts(settings.data_dir / "work")
-        yield _table(settings, chosen, runtime)
+        yield _table(settings, chosen, Assembled(plugins, runtimes, fixer))
 
 
-def _table(settings: Settings, parts: Parts, runtime: Runtime) -> Table:
+def _table(settings: Settings, parts: Parts, assembled: Assembled) -> Table:
     open_forge, open_at_once = _openers(settings, AppRole.REVIEWER, parts)
     mirrors = Mirrors(settings.data_dir / "mirrors", settings.mirror_quota_bytes)
     ours = our_logins(settings)
     review = ReviewServices(
         open_forge=open_forge,
         mirrors=mirrors,
-        runtime=runtime,
-        routing=routing_of(settings),
+        plugins=assembled.plugins,
+        runtimes=assembled.runtimes,
         runs=settings.data_dir / "runs",
         our_logins=ours,
         write_files=parts.write_files,
@@ -106,8 +132,8 @@ def _table(settings: Settings, parts: Parts, runtime: Runtime) -> Table:
         open_forge=open_fixer or open_forge,
         open_reviewer=open_forge,
         mirrors=mirrors,
-        runtime=runtime,
-        routing=routing_of(settings),
+        runtime=assembled.fixer.runtime,
+        routing=assembled.fixer.routing,
         work=settings.data_dir / "work",
     )
     stories[JobKind.RUN_FIX_TASK] = (

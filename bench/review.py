@@ -33,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from app.agents.runtimes.direct import DirectRuntime, ProviderSettings, WireFormat
 from app.domain.jobs import JobKind
 from app.jobs.worker import WorkerOptions
+from app.plugins.runtimes import OneRuntime
 from app.store.migrate import upgrade
 from app.store.session import open_store
 from tests.review.story import BASE, Story, open_story
@@ -166,7 +167,7 @@ async def _story(folder: Path, runtime: DirectRuntime) -> Story:
     url = f"sqlite+aiosqlite:///{folder / 'ledger.db'}"
     await asyncio.to_thread(upgrade, url)
     story = await open_story(open_store(url), folder)
-    story.services = replace(story.services, runtime=runtime)
+    story.services = replace(story.services, runtimes=OneRuntime(runtime))
     return story
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from app.agents.runtimes.direct import DirectRuntime, ProviderSettings, WireFormat
+from functools import partial
+
+from app.agents.runtimes.direct import DirectRuntime, ProviderSettings, Surroundings, WireFormat
 from app.control.routing import Routing, shipped_routing
-from app.errors import ConfigurationError
 from app.settings import Settings
 
 
@@ -14,8 +15,8 @@ def routing_of(settings: Settings) -> Routing:
     return shipped_routing("openai" if uses_openai else "anthropic", override=settings.model)
 
 
-def runtime_of(settings: Settings) -> DirectRuntime:
-    """The `direct` runtime with every provider that can be reached. Raises ConfigurationError."""
+def providers_of(settings: Settings) -> tuple[ProviderSettings, ...]:
+    """Every provider that the settings give a key or an address for; () for none."""
     providers = []
     key = settings.model_api_key if settings.model_base_url else settings.anthropic_api_key
     if key is not None or settings.model_base_url is not None:
@@ -26,9 +27,10 @@ def runtime_of(settings: Settings) -> DirectRuntime:
     if settings.openai_api_key is not None:
         secret = settings.openai_api_key.get_secret_value()
         providers.append(ProviderSettings("openai", WireFormat.OPENAI, secret))
-    if not providers:
-        raise ConfigurationError(
-            "No model can be reached: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or "
-            "MERGEWARD_MODEL_BASE_URL for a compatible server."
-        )
-    return DirectRuntime(providers)
+    return tuple(providers)
+
+
+def direct_runtimes(around: Surroundings | None = None) -> partial[DirectRuntime]:
+    """Makes `direct` runtimes that share their surroundings: breakers belong to models, whichever
+    providers a runtime reaches beside them."""
+    return partial(DirectRuntime, around=around or Surroundings())

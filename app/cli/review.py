@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from app.agents.configured import routing_of, runtime_of
+from app.agents.configured import direct_runtimes
 from app.cli.loading import loading
 from app.cli.output import results_only_on_stdout, tolerate
 from app.errors import MergewardError
 from app.logs import configure_logging
+from app.plugins.configured import plugins_of
+from app.plugins.runtimes import Runtimes
 from app.settings import LogFormat, Settings, load_settings
 
 if TYPE_CHECKING:
@@ -49,12 +51,12 @@ def run(request: ReviewRequest) -> int:
 
 
 async def _review(request: ReviewRequest, settings: Settings) -> Report:
-    routing = routing_of(settings)
-    async with runtime_of(settings) as runtime:
+    plugins = plugins_of(settings)
+    async with Runtimes(direct_runtimes()) as runtimes:
         with loading():
             from app.cli.review_flow import review
 
-        return await review(request, runtime, routing)
+        return await review(request, plugins, runtimes)
 
 
 def _tell(request: ReviewRequest, report: Report, out: TextIO) -> None:

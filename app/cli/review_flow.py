@@ -7,23 +7,27 @@ policy is the base commit's, there are no earlier findings, and nothing is store
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
 from app.agents.port import Runtime
-from app.agents.prompt_context import PromptContext
+from app.agents.prompt_context import AddedContext
 from app.cli.output import warn
 from app.cli.progress import Progress, opening
 from app.cli.review import ReviewRequest
 from app.cli.review_report import Report, Round
 from app.cli.review_source import Change, open_change
-from app.control.routing import Routing
 from app.domain.findings import Finding
 from app.errors import AgentError
+from app.plugins.configuration import RunConfiguration
+from app.plugins.facts import RunFacts, RunKind
+from app.plugins.lifecycle import PluginHost
+from app.plugins.runtimes import RuntimeSource
+from app.review.assembly import configured, evidence
 from app.review.brief import Assignment, judged, plan_of, write_brief
-from app.review.conduct import Brief, Conducted, MemoryJournal, conduct
+from app.review.conduct import Conducted, MemoryJournal, conduct
 from app.review.context import write_run_files
 from app.review.judge import Judgement, NewFinding
 from app.review.plan import ReviewPlan
@@ -31,7 +35,7 @@ from app.review.verdict import human_verdict
 from loop_guards import FindingStatus, Severity
 
 
-async def review(request: ReviewRequest, runtime: Runtime, routing: Routing) -> Report:
+async def review(request: ReviewRequest, plugins: PluginHost, runtimes: RuntimeSource) -> Report:
     """Gather the change, let the agents read it, judge what they say.
 
     Raises GitError when there is no such change, AgentError when nothing can be concluded.
@@ -39,25 +43,45 @@ async def review(request: ReviewRequest, runtime: Runtime, routing: Routing) -> 
     change = await open_change(request.path, request.base, request.head)
     for line in change.remarks:
         warn(line)
-    plan = await plan_of(change.source, change.policy.policy, routing)
+    facts = _facts(change)
+    configuration = await configured(plugins, facts, change.source)
+    plan = await plan_of(change.source, change.policy.policy, configuration)
     fail_on = None if request.fail_on == "never" else Severity(request.fail_on)
     if not plan.files:
         return Report(change, plan, fail_on)
-    conducted = await _conduct(change, plan, runtime, routing)
+    found = await evidence(plugins, facts, change.source, plan)
+    runtime = await runtimes.for_run(configuration)
+    conducted = await _conduct(change, Prepared(plan, configuration, found), runtime)
     plan = replace(plan, coverage=plan.coverage.failed("not_reviewed", conducted.unread))
     judgement = await judged(change.source, plan, conducted)
     return Report(change, plan, fail_on, _round(change, plan, conducted, judgement))
 
 
-async def _conduct(
-    change: Change, plan: ReviewPlan, runtime: Runtime, routing: Routing
-) -> Conducted:
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is going to be reviewed, by whom, and what plugins found in it."""
+
+    plan: ReviewPlan
+    configuration: RunConfiguration
+    evidence: tuple[AddedContext, ...]
+
+
+async def _conduct(change: Change, prepared: Prepared, runtime: Runtime) -> Conducted:
     """Run the agents in a folder of their own, with progress on stderr."""
+    plan = prepared.plan
     console = Console(stderr=True, highlight=False)
     console.print(opening(plan.tier.value, len(plan.files), plan.reviewers), soft_wrap=True)
     progress = Progress(console, plan.tier.value, plan.reviewers)
     with tempfile.TemporaryDirectory(prefix="mergeward-review-") as folder:
-        brief = await _brief(change, plan, routing, Path(folder))
+        assignment = Assignment(
+            plan=plan,
+            policy=change.policy.policy,
+            configuration=prepared.configuration,
+            tree=change.source.tree,
+            folder=Path(folder),
+            evidence=prepared.evidence,
+        )
+        brief = await write_brief(assignment, write_run_files)
         try:
             async with progress.shown():
                 return await conduct(brief, runtime, MemoryJournal(), progress)
@@ -69,10 +93,10 @@ async def _conduct(
             ) from error
 
 
-async def _brief(change: Change, plan: ReviewPlan, routing: Routing, folder: Path) -> Brief:
-    context = PromptContext(
+def _facts(change: Change) -> RunFacts:
+    return RunFacts(
+        kind=RunKind.LOCAL,
         repository=change.name,
-        number=None,
         title=change.title,
         body=change.body,
         author=change.author,
@@ -80,10 +104,8 @@ async def _brief(change: Change, plan: ReviewPlan, routing: Routing, folder: Pat
         base_sha=change.source.merge_base,
         head_ref=change.head_name,
         head_sha=change.source.head,
+        policy=change.policy.policy,
     )
-    tree = change.source.tree
-    assignment = Assignment(plan, change.policy.policy, routing, tree, folder)
-    return await write_brief(assignment, context, write_run_files)
 
 
 def _round(change: Change, plan: ReviewPlan, conducted: Conducted, judgement: Judgement) -> Round:

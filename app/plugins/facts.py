@@ -15,6 +15,11 @@ ReadFile = Callable[[str], Awaitable[bytes | None]]
 """Reads a file of the repository by its path; None when there is none, or it may not be read."""
 
 
+async def no_file(_path: str) -> bytes | None:
+    """Reads nothing: for runs without a repository."""
+    return None
+
+
 class RunKind(StrEnum):
     """Where a run comes from: a pull request on a forge, a person's own checkout, or a fix task."""
 

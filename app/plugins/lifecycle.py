@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 
 from app.agents.prompt_context import AddedContext
@@ -71,17 +71,6 @@ class PluginHost:
             )
         )
         return tuple(added for context in contexts for added in context.given())
-
-    def without(self, names: Sequence[str]) -> PluginHost:
-        """The same without some. Raises PluginError for a name that is none of them."""
-        known = [plugin.name for plugin in self.plugins]
-        for name in names:
-            if name not in known:
-                raise PluginError(
-                    f"MERGEWARD_PLUGINS_OFF names {name}, but there is no such plugin; there are: "
-                    f"{', '.join(known)}."
-                )
-        return PluginHost(tuple(plugin for plugin in self.plugins if plugin.name not in names))
 
 
 async def _survived(

@@ -123,7 +123,9 @@ def _provider(
 ) -> dict[str, Any]:
     options: dict[str, Any] = {"headerTimeout": _SILENCE_MS, "chunkTimeout": _SILENCE_MS}
     if provider.base_url:
-        options["baseURL"] = provider.base_url
+        # Its package for Anthropic wants the version in the address; ours adds it by itself.
+        version = "/v1" if provider.wire is WireFormat.ANTHROPIC else ""
+        options["baseURL"] = provider.base_url + version
     if provider.api_key and not _key_header(provider) & provider.without:
         options["apiKey"] = _reference("KEY", provider.name)
     if headers := _headers(configuration, provider):

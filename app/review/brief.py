@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from app.agents.port import ModelRef
-from app.agents.prompt_context import PromptContext
+from app.agents.prompt_context import AddedContext
 from app.agents.prompts import available_agents
 from app.agents.workspace import Workspace
 from app.control.routing import Routing
@@ -20,6 +20,8 @@ from app.domain.findings import Finding, ReportedFinding
 from app.domain.policy import Policy
 from app.domain.runs import AgentName, Tier
 from app.git.objects import Tree
+from app.plugins.configuration import RunConfiguration
+from app.policy.globs import selected_by
 from app.policy.paths import instructions_for, withheld_by
 from app.review.anchors import settle
 from app.review.budget import room_in, within
@@ -40,37 +42,66 @@ from app.review.source import (
     touched,
 )
 from app.review.verdict import TaskView
+from loop_guards import Limits
+
+MOST_REVIEWERS = Limits().max_reviewers
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One review to be briefed: what is read, by whose rules and models. `folder` is the run's."""
+    """One review to be briefed: what is read, by whose rules and models. `folder` is the run's,
+    `evidence` what plugins found in the change."""
 
     plan: ReviewPlan
     policy: Policy
-    routing: Routing
+    configuration: RunConfiguration
     tree: Tree
     folder: Path
+    evidence: tuple[AddedContext, ...] = ()
 
 
 def models_of(
     agent: AgentName, tier: Tier, policy: Policy, routing: Routing
 ) -> tuple[ModelRef, ...]:
-    """The models an agent may run on, first choice first: the policy's own, or the chain."""
-    chosen = policy.models.of(agent)
+    """The models an agent may run on, first choice first: those it was pinned to at run time, the
+    policy's own, or the chain."""
+    chosen = None if agent in routing.pinned else policy.models.of(agent)
     chain = routing.chain_for(agent, tier)
     return tuple(ModelRef(chain.provider, name) for name in ((chosen,) if chosen else chain.models))
 
 
-async def plan_of(source: Source, policy: Policy, routing: Routing) -> ReviewPlan:
+async def plan_of(source: Source, policy: Policy, configuration: RunConfiguration) -> ReviewPlan:
     """Who reads what of the change: filtered, rated, staffed, and cut to the models' windows."""
     facts = await file_facts(source, policy)
 
     def decide() -> ReviewPlan:
-        plan = plan_review(facts, policy, available_agents())
-        return within_windows(plan, policy, routing)
+        shipped = available_agents() - configuration.switched_off
+        plan = staffed(plan_review(facts, policy, shipped), policy, configuration)
+        return within_windows(plan, policy, configuration.routing)
 
     return await asyncio.to_thread(decide)
+
+
+def staffed(plan: ReviewPlan, policy: Policy, configuration: RunConfiguration) -> ReviewPlan:
+    """The plan with the plugins' reviewers that have something to do in it.
+
+    A round has as many reviewers as its bound counts on (DESIGN §3.8): where there are more, an
+    operator's own go first, and the last of the shipped ones stay out.
+    """
+    own = [
+        agent.name
+        for agent in configuration.agents.values()
+        if agent.name not in configuration.switched_off
+        and policy.reviewers.allows(agent.name)
+        and plan.tier in agent.when.tiers
+        and _concerned(agent.when.paths, plan)
+    ][: MOST_REVIEWERS - 1]
+    shipped = plan.reviewers[: MOST_REVIEWERS - len(own)]
+    return replace(plan, reviewers=(*shipped, *own)) if plan.files else plan
+
+
+def _concerned(globs: tuple[str, ...], plan: ReviewPlan) -> bool:
+    return not globs or any(selected_by(file.path, globs) is not None for file in plan.files)
 
 
 def within_windows(plan: ReviewPlan, policy: Policy, routing: Routing) -> ReviewPlan:
@@ -87,17 +118,15 @@ def within_windows(plan: ReviewPlan, policy: Policy, routing: Routing) -> Review
     return within(plan, room_in(window(*plan.reviewers), window(AgentName.COORDINATOR)))
 
 
-async def write_brief(
-    assignment: Assignment, context: PromptContext, write_files: WriteRunFiles
-) -> Brief:
-    """Write what the agents read, and say who reads what. `context` is what is known of the change
-    but for its files and the policy's instructions."""
-    plan, policy = assignment.plan, assignment.policy
+async def write_brief(assignment: Assignment, write_files: WriteRunFiles) -> Brief:
+    """Write what the agents read, and say who reads what."""
+    plan, policy, configuration = assignment.plan, assignment.policy, assignment.configuration
     patches = patch_names(plan.files)
     context = replace(
-        context,
+        configuration.context,
         changed_files=changed_files(plan.files, patches),
         custom_instructions=instructions_for(policy, sorted(plan.paths)),
+        added=configuration.context.added + assignment.evidence,
     )
     await write_files(assignment.folder, plan.files, patches, context)
     return Brief(
@@ -109,9 +138,11 @@ async def write_brief(
             withheld=partial(_withheld, policy, renamed=_withheld_before(plan, policy)),
         ),
         reviewers=plan.reviewers,
-        models=lambda agent: models_of(agent, plan.tier, policy, assignment.routing),
+        models=lambda agent: models_of(agent, plan.tier, policy, configuration.routing),
         known_paths=plan.paths,
         parts=tuple(frozenset(file.path for file in part) for part in plan.parts),
+        system_of=configuration.system_of,
+        allowed=configuration.allowed,
     )
 
 

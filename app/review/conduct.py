@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -17,8 +17,9 @@ from pydantic import TypeAdapter
 
 from app.agents.asking import AskLimits, ask
 from app.agents.findings_xml import ParsedReview, ParseOutcome, parse_review
-from app.agents.port import AgentTask, EventSink, FinishReason, ModelRef, Runtime
+from app.agents.port import AgentTask, EventSink, FinishReason, HostTool, ModelRef, Runtime
 from app.agents.prompt_context import PromptContext, coordinator_prompt, reviewer_prompt
+from app.agents.prompts import SystemPrompt
 from app.agents.rationed import RationedRuntime
 from app.agents.reviewer_results import ReviewerOutcome, joined, render_reviewer_results
 from app.agents.scheduler import DEFAULT_LIMITS, SchedulerLimits, run_reviewers
@@ -28,6 +29,7 @@ from app.agents.workspace import Workspace
 from app.domain.findings import ReportedFinding
 from app.domain.runs import AgentName, Usage
 from app.errors import AgentError
+from app.plugins.contributions import READING
 
 _OUTCOME: TypeAdapter[ReviewerOutcome] = TypeAdapter(ReviewerOutcome)
 _USAGE: TypeAdapter[Usage] = TypeAdapter(Usage)
@@ -59,11 +61,20 @@ class MemoryJournal:
         self.kept[name] = result
 
 
+def _shipped(_: AgentName) -> None:
+    return None
+
+
+def _everything(_: AgentName) -> Collection[str]:
+    return READING
+
+
 @dataclass(frozen=True, slots=True)
 class Brief:
     """One review to conduct: what is asked, of whom, with which models and in which jail.
 
     `parts` are the paths that each session of a reviewer reads, when one can't read all of them.
+    `system_of` has the prompts of agents that did not ship, `allowed` the reading tools of each.
     """
 
     context: PromptContext
@@ -72,6 +83,8 @@ class Brief:
     models: Callable[[AgentName], tuple[ModelRef, ...]]
     known_paths: frozenset[str]
     parts: tuple[frozenset[str], ...] = ()
+    system_of: Callable[[AgentName], SystemPrompt | None] = _shipped
+    allowed: Callable[[AgentName], Collection[str]] = _everything
 
     @property
     def contexts(self) -> tuple[PromptContext, ...]:
@@ -151,10 +164,11 @@ class _Desk:
         """The coordinator's answer. One that never saw its reviewers' results is asked again."""
         if self.journal.has("coordinator"):
             return _restore(self.journal.recorded("coordinator"), self.brief)
-        answer = await self._ask(coordinator_prompt(self.brief.context))
+        context = self.brief.context.for_agent(AgentName.COORDINATOR)
+        answer = await self._ask(coordinator_prompt(context))
         if not self.asked_for:
             results = await self.results()
-            second = await self._ask(coordinator_prompt(self.brief.context, results=results))
+            second = await self._ask(coordinator_prompt(context, results=results))
             answer = {**second, "usage": _sum(answer["usage"], second["usage"])}
         await self.journal.record("coordinator", answer)
         return _restore(answer, self.brief)
@@ -214,7 +228,7 @@ class _Desk:
     async def _review_part(
         self, agent: AgentName, number: int, context: PromptContext
     ) -> ReviewerOutcome:
-        task = self._task(agent, reviewer_prompt(context), reviewer_tools(self.brief.workspace))
+        task = self._task(agent, reviewer_prompt(context.for_agent(agent)), self._reading(agent))
         step = f"reviewer:{agent.value}" + (f":{number + 1}" if context.part else "")
         if self.journal.has(step):
             return _OUTCOME.validate_python(self.journal.recorded(step))
@@ -254,8 +268,14 @@ class _Desk:
             "version": task.prompt_version,
         }
 
+    def _reading(self, agent: AgentName) -> tuple[HostTool, ...]:
+        """The reviewer's tools, as far as it is permitted to use them."""
+        allowed = self.brief.allowed(agent)
+        return tuple(t for t in reviewer_tools(self.brief.workspace) if t.name in allowed)
+
     def _task(self, agent: AgentName, prompt: str, tools: Any) -> AgentTask:
-        task = agent_task(agent, prompt, self.brief.models(agent), tools)
+        system = self.brief.system_of(agent)
+        task = agent_task(agent, prompt, self.brief.models(agent), tools, system=system)
         self.versions[agent.value] = task.prompt_version
         return task
 

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import replace
 
 from app.agents.port import AgentEvent, EventSink, ModelCallStarted, booked_by
-from app.agents.prompt_context import PromptContext
 from app.domain.effects import (
     NEEDS_HUMAN,
     AddLabel,
@@ -27,8 +26,9 @@ from app.forges.port import Forge
 from app.jobs.context import JobContext
 from app.jobs.places import repo_of
 from app.review.admit import admit, reason_of, refuse_closed
+from app.review.assembly import configured, evidence, run_facts
 from app.review.brief import Assignment, judged, plan_of, write_brief
-from app.review.conduct import Brief, Conducted, conduct
+from app.review.conduct import Conducted, conduct
 from app.review.context import known_findings
 from app.review.endings import (
     Ended,
@@ -155,7 +155,10 @@ async def _review(
 ) -> None:
     """The part that costs money: plan, agents, judge, verdict; ends with the stored round."""
     facts, source = gathered.facts, gathered.source
-    plan = await plan_of(source, facts.policy.policy, services.routing)
+    comments = await finding_comments(job, facts.pull_request_id)
+    run = run_facts(facts, known_findings(facts.existing, facts.threads, comments))
+    configuration = await configured(services.plugins, run, source)
+    plan = await plan_of(source, facts.policy.policy, configuration)
     if not plan.files:
         title, why = "Nothing to review", "nothing_to_review"
         if plan.left_out:
@@ -164,9 +167,18 @@ async def _review(
         await end_run(job, facts, RunState.SKIPPED, why, said, coverage=plan.coverage)
         return
     await _announce(job, forge, facts, run_id, again=again)
-    brief = await _brief(job, services, facts, source, plan, run_id)
+    assignment = Assignment(
+        plan=plan,
+        policy=facts.policy.policy,
+        configuration=configuration,
+        tree=source.tree,
+        folder=services.runs / str(run_id),
+        evidence=await evidence(services.plugins, run, source, plan),
+    )
+    brief = await write_brief(assignment, services.write_files)
+    runtime = await services.runtimes.for_run(configuration)
     try:
-        conducted = await conduct(brief, services.runtime, job, _metered(job, run_id))
+        conducted = await conduct(brief, runtime, job, _metered(job, run_id))
     except AgentError as error:
         said = Ended("Not reviewed: the review failed", failed_text(str(error)))
         coverage = plan.coverage.failed("not_reviewed")
@@ -177,42 +189,6 @@ async def _review(
         await end_run(job, facts, RunState.CANCELLED, "superseded", OVERTAKEN)
         return
     await store_round(job, run_id, facts, result, job.clock.now())
-
-
-async def _brief(
-    job: JobContext,
-    services: ReviewServices,
-    facts: ReviewFacts,
-    source: Source,
-    plan: ReviewPlan,
-    run_id: int,
-) -> Brief:
-    pull = facts.pull_request
-    context = PromptContext(
-        repository=facts.repo.full_name,
-        number=pull.number,
-        title=pull.title,
-        body=pull.body,
-        author=pull.author.login,
-        base_ref=pull.base_ref,
-        base_sha=facts.merge_base,
-        head_ref=pull.head_ref,
-        head_sha=pull.head_sha,
-        findings=known_findings(
-            facts.existing, facts.threads, await finding_comments(job, facts.pull_request_id)
-        ),
-        previous_review=facts.previous_summary,
-        round_number=facts.rounds_before + 1,
-        is_fix=facts.task is not None,
-    )
-    assignment = Assignment(
-        plan=plan,
-        policy=facts.policy.policy,
-        routing=services.routing,
-        tree=source.tree,
-        folder=services.runs / str(run_id),
-    )
-    return await write_brief(assignment, context, services.write_files)
 
 
 def _metered(job: JobContext, run_id: int) -> EventSink:

@@ -7,12 +7,12 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.agents.port import Runtime
 from app.agents.prompt_context import PromptContext
-from app.control.routing import Routing
 from app.domain.diff import FileChange
 from app.forges.port import Forge
 from app.git.mirror import Mirrors
+from app.plugins.lifecycle import PluginHost
+from app.plugins.runtimes import RuntimeSource
 from app.review.context import write_run_files
 
 OpenForge = Callable[[], AbstractAsyncContextManager[Forge]]
@@ -26,12 +26,13 @@ WriteRunFiles = Callable[
 
 @dataclass(frozen=True, slots=True)
 class ReviewServices:
-    """`our_logins` are the bot logins of both our Apps; `runs` is where runs keep their files."""
+    """`our_logins` are the bot logins of both our Apps; `runs` is where runs keep their files. Who
+    reviews, on which models, comes from `plugins`, run by run."""
 
     open_forge: OpenForge
     mirrors: Mirrors
-    runtime: Runtime
-    routing: Routing
+    plugins: PluginHost
+    runtimes: RuntimeSource
     runs: Path
     our_logins: frozenset[str]
     write_files: WriteRunFiles = write_run_files

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.agents.configured import runtime_of
+from app.agents.configured import direct_runtimes, providers_of
 from app.agents.port import ModelRef
-from app.errors import ConfigurationError
+from app.agents.runtimes.direct import ProviderSettings, WireFormat
 from app.settings import load_settings
 
 NOTHING = {"anthropic_api_key": None, "openai_api_key": None, "model_base_url": None}
@@ -35,13 +35,19 @@ GATEWAY = "http://127.0.0.1:9"
 )
 def test_providers_and_their_keys(given: dict[str, Any], keys: tuple[str, ...]) -> None:
     """Each address gets the key that was set for it, and no other."""
-    connections = runtime_of(load_settings(**(NOTHING | given)))._connections
+    providers = providers_of(load_settings(**(NOTHING | given)))
+    connections = direct_runtimes()(providers)._connections
     assert connections.secrets() == keys
     assert connections.knows(ModelRef("anthropic", "m")) == ("o" * 8 not in keys[:1])
 
 
-def test_no_provider_names_the_variables() -> None:
-    """The remedy is in the message."""
-    with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY") as caught:
-        runtime_of(load_settings(**NOTHING))
-    assert "MERGEWARD_MODEL_BASE_URL" in str(caught.value)
+def test_without_a_key_and_an_address_there_is_no_provider() -> None:
+    """Nothing is made up; whoever needs one says so."""
+    assert providers_of(load_settings(**NOTHING)) == ()
+
+
+def test_runtimes_of_a_process_share_their_breakers() -> None:
+    """A model that is down is down for every run, whichever other providers the run has."""
+    make = direct_runtimes()
+    first, second = make(()), make((ProviderSettings("x", WireFormat.OPENAI, "k" * 8),))
+    assert first._around is second._around

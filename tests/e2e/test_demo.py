@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from app.agents.configured import runtime_of
 from app.agents.port import AgentResult, AgentTask, EventSink, Runtime, ignore_events
 from app.agents.prompt_context import PromptContext
+from app.agents.runtimes.direct import DirectRuntime, ProviderSettings
 from app.cli.demo import tell
 from app.cli.demo.report import Narrator
 from app.cli.demo.stage import Props
@@ -31,7 +31,6 @@ from app.forges.github.writes import GitHubForge
 from app.forges.port import Forge
 from app.git.process import Remote, git
 from app.review.context import write_run_files
-from app.settings import Settings
 from app.wiring import Parts
 from loop_guards import ClosePlan, MergeFacts, plan_merged
 
@@ -67,12 +66,12 @@ async def test_every_story_ends_as_told(heard: Heard) -> None:
 class NoTools:
     """Reviewers get no tools: nothing of the change can be read."""
 
-    def __init__(self, real: Callable[[Settings], Any]) -> None:
+    def __init__(self, real: Callable[[tuple[ProviderSettings, ...]], Any]) -> None:
         self._real = real
         self._runtime: Runtime | None = None
 
-    def __call__(self, settings: Settings) -> NoTools:
-        self._runtime = self._real(settings)
+    def __call__(self, providers: tuple[ProviderSettings, ...]) -> NoTools:
+        self._runtime = self._real(providers)
         return self
 
     async def __aenter__(self) -> NoTools:
@@ -178,7 +177,7 @@ SABOTAGES: dict[str, tuple[int, Callable[[Path], Props], str]] = {
         1, lambda folder: Props(Parts(write_files=empty_patches)), "finds three defects",
     ),
     "unread tools": (
-        1, lambda folder: Props(Parts(make_runtime=NoTools(runtime_of))), "finds three defects",
+        1, lambda folder: Props(Parts(make_runtime=NoTools(DirectRuntime))), "finds three defects",
     ),
     "marker lookup off": (
         1, lambda folder: Props(Parts(around_forge=without_marker_lookup)), "published once",

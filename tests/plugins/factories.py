@@ -12,7 +12,7 @@ from app.agents.runtimes.direct.providers import WireFormat
 from app.control.routing import shipped_routing
 from app.domain.runs import AgentName, Tier
 from app.plugins.context import BootstrapContext, ConfigureContext, RunContext
-from app.plugins.facts import RunFacts, RunKind, RunView
+from app.plugins.facts import RunFacts, RunKind, RunView, no_file
 from app.plugins.port import ReviewPlugin
 
 FACTS = RunFacts(
@@ -86,10 +86,6 @@ def described(facts: RunFacts) -> PromptContext:
         head_ref=facts.head_ref,
         head_sha=facts.head_sha,
     )
-
-
-async def no_file(_: str) -> bytes | None:
-    return None
 
 
 def view(facts: RunFacts = FACTS) -> RunView:

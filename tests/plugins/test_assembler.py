@@ -20,8 +20,9 @@ from app.plugins.assembler import assemble
 from app.plugins.configuration import RunConfiguration
 from app.plugins.context import ConfigureContext
 from app.plugins.contributions import READING, Contributed
+from app.plugins.facts import no_file
 from app.plugins.lifecycle import PluginHost
-from tests.plugins.factories import FACTS, Made, base, no_file, prompt_file
+from tests.plugins.factories import FACTS, Made, base, prompt_file
 
 Give = Callable[[ConfigureContext], Any]
 

@@ -20,8 +20,9 @@ from app.plugins.context import (
     ConfigureContext,
     RunContext,
 )
+from app.plugins.facts import no_file
 from app.plugins.lifecycle import PluginHost
-from tests.plugins.factories import FACTS, Made, base, no_file, view
+from tests.plugins.factories import FACTS, Made, base, view
 
 SECRET = "the-other-plugin-s-secret"
 
@@ -139,14 +140,6 @@ def test_a_name_is_unique() -> None:
     """Two plugins of one name could not be told apart in any message."""
     with pytest.raises(PluginError, match="Two plugins are called a"):
         PluginHost((Made("a"), Made("a")))
-
-
-def test_a_plugin_can_be_left_out() -> None:
-    """By its name; a name that is none of them is an error that lists them."""
-    host = PluginHost((Made("a"), Made("b")))
-    assert [plugin.name for plugin in host.without(["a"]).plugins] == ["b"]
-    with pytest.raises(PluginError, match="no such plugin; there are: a, b"):
-        host.without(["c"])
 
 
 def reachable(*roots: object) -> list[object]:

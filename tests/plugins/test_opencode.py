@@ -16,9 +16,10 @@ from app.domain.runs import AgentName, Tier
 from app.errors import PluginError
 from app.plugins.configuration import RunConfiguration
 from app.plugins.context import ConfigureContext
+from app.plugins.facts import no_file
 from app.plugins.lifecycle import PluginHost
 from app.plugins.opencode import opencode_environment, opencode_json
-from tests.plugins.factories import FACTS, Made, base, no_file, prompt_file
+from tests.plugins.factories import FACTS, Made, base, prompt_file
 
 GOLDEN = Path(__file__).parent / "golden"
 SECRETS = (

@@ -27,8 +27,9 @@ from app.agents.port import (
     ModelCallStarted,
     ignore_events,
 )
+from app.agents.runtimes.direct import ProviderSettings, WireFormat
 from app.clock import FixedClock
-from app.control.routing import shipped_routing
+from app.control.routing import Routing, shipped_routing
 from app.domain.effects import (
     AddLabel,
     Comment,
@@ -55,6 +56,11 @@ from app.jobs.ledger import enqueue
 from app.jobs.requests import JobRequest, pull_request_subject
 from app.jobs.sweeper import sweep
 from app.jobs.worker import Worker, WorkerOptions
+from app.plugins.builtin.github import GitHubPlugin
+from app.plugins.builtin.models import ModelsPlugin
+from app.plugins.lifecycle import PluginHost
+from app.plugins.port import ReviewPlugin
+from app.plugins.runtimes import OneRuntime
 from app.review.judge import fingerprint
 from app.review.pipeline import report_failure, review_pull_request
 from app.review.services import ReviewServices
@@ -244,6 +250,12 @@ def told(effect: Effect) -> str:
             return type(effect).__name__
 
 
+def plugins(routing: Routing, *more: ReviewPlugin) -> PluginHost:
+    """The built-in plugins as a service has them, with these models; then others."""
+    provider = ProviderSettings(routing.provider, WireFormat.ANTHROPIC, "a-key-of-the-story")
+    return PluginHost((GitHubPlugin(), ModelsPlugin((provider,), routing), *more))
+
+
 class TickingClock(FixedClock):
     """Stands still but for a millisecond per look, so that no two moments are the same."""
 
@@ -272,8 +284,8 @@ class Story:
         self.services = ReviewServices(
             open_forge=self._open_forge,
             mirrors=Mirrors(self.folder / "mirrors"),
-            runtime=self.model,
-            routing=shipped_routing("anthropic"),
+            plugins=plugins(shipped_routing("anthropic")),
+            runtimes=OneRuntime(self.model),
             runs=self.folder / "runs",
             our_logins=OURS,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from app.control.routing import shipped_routing
 from app.domain.findings import Location, ReportedFinding
 from app.domain.policy import Policy
 from app.domain.runs import AgentName, Tier
@@ -75,9 +76,9 @@ async def test_a_number_of_the_patch_text_reaches_no_page(story: Story) -> None:
     ]
 
 
-def test_a_policy_names_one_model_for_an_agent(story: Story) -> None:
+def test_a_policy_names_one_model_for_an_agent() -> None:
     """Else the chain counts, of the provider that is configured."""
-    routing = story.services.routing
+    routing = shipped_routing("anthropic")
     named = Policy.model_validate({"models": {"security": "my-model"}})
     [model] = models_of(AgentName.SECURITY, Tier.FULL, named, routing)
     assert str(model) == "anthropic/my-model"

@@ -12,7 +12,7 @@ from app.control.routing import Routing, Window, shipped_routing
 from app.domain.coverage import Coverage, CoverageState
 from app.domain.runs import AgentName, RunState
 from app.review.budget import FIXED_TOKENS, MOST_PARTS
-from tests.review.story import BASE, NOTHING, Story, finding, findings
+from tests.review.story import BASE, NOTHING, Story, finding, findings, plugins
 
 POLICY = "human_prs: gate\n"
 FILES = {
@@ -44,7 +44,7 @@ def files_of(task: AgentTask) -> list[str]:
 
 async def large(story: Story, patches: int = 1_600) -> None:
     story.policy(POLICY)
-    story.services = replace(story.services, routing=narrow(patches))
+    story.services = replace(story.services, plugins=plugins(narrow(patches)))
     story.open_pull(HEAD)
 
 
@@ -125,7 +125,7 @@ async def test_a_part_that_nobody_could_read_is_named(story: Story) -> None:
 async def test_a_change_of_one_huge_file_asks_nobody(story: Story) -> None:
     """Nothing fits: no model is paid, the check says which file and asks for action."""
     story.policy(POLICY)
-    story.services = replace(story.services, routing=narrow(1_600))
+    story.services = replace(story.services, plugins=plugins(narrow(1_600)))
     story.open_pull(
         {**BASE, "src/huge.py": FILES["src/huge.py"], ".github/mergeward.yml": POLICY.encode()}
     )

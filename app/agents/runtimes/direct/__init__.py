@@ -5,5 +5,6 @@ from app.agents.runtimes.direct.providers import (
     WireFormat,
 )
 from app.agents.runtimes.direct.runtime import DirectRuntime, warm
+from app.agents.runtimes.direct.session import Surroundings
 
-__all__ = ["DirectRuntime", "ProviderSettings", "WireFormat", "warm"]
+__all__ = ["DirectRuntime", "ProviderSettings", "Surroundings", "WireFormat", "warm"]
