@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from app.agents.port import ModelRef
 from app.agents.prompt_context import AddedContext
@@ -28,6 +29,7 @@ from app.review.budget import room_in, within
 from app.review.conduct import Brief, Conducted
 from app.review.context import changed_files, patch_names
 from app.review.found_by_code import found_by_code
+from app.review.heard import Heard
 from app.review.judge import JudgeInput, Judgement, judge
 from app.review.plan import ReviewPlan, plan_review
 from app.review.returns import changes_shown
@@ -163,6 +165,8 @@ async def judged(
     *,
     existing: tuple[Finding, ...] = (),
     task: TaskView | None = None,
+    heard: Mapping[str, Heard] = MappingProxyType({}),
+    decided: Mapping[str, str] = MappingProxyType({}),
 ) -> Judgement:
     """What is to be made of the agents' answer. Every place in it is first brought to lines that
     exist: a number beyond the file's end looks exact and points nowhere. `task` is the one that
@@ -188,6 +192,8 @@ async def judged(
             touched=touched(source.diff, locations),
             is_fix_pr=task is not None,
             since_handoff=await changes_shown(source, existing, task),
+            heard=heard,
+            settled=decided,
         )
     )
 

@@ -56,11 +56,15 @@ def changed_files(
 
 
 def known_findings(
-    findings: Sequence[Finding], threads: Sequence[ReviewThread], comment_ids: Mapping[str, int]
+    findings: Sequence[Finding],
+    threads: Sequence[ReviewThread],
+    comment_ids: Mapping[str, int],
+    writers: frozenset[str] = frozenset(),
 ) -> tuple[KnownFinding, ...]:
     """Open findings with what people answered in their threads.
 
-    `comment_ids` maps short ids to the first comment of the finding's thread.
+    `comment_ids` maps short ids to the first comment of the finding's thread; of those who
+    answered, `writers` may write.
     """
     by_comment = {thread.comments[0].id: thread for thread in threads if thread.comments}
     return tuple(
@@ -73,17 +77,21 @@ def known_findings(
             severity=finding.severity.value,
             title=finding.title,
             body=finding.body,
-            replies=_replies(by_comment.get(comment_ids.get(finding.short_id, 0))),
+            replies=_replies(by_comment.get(comment_ids.get(finding.short_id, 0)), writers),
         )
         for finding in findings
     )
 
 
-def _replies(thread: ReviewThread | None) -> tuple[Remark, ...]:
+def _replies(thread: ReviewThread | None, writers: frozenset[str]) -> tuple[Remark, ...]:
     """What people said. A bot's words are no argument, ours least of all."""
     if thread is None:
         return ()
-    return tuple(Remark(item.author, item.body) for item in thread.comments[1:] if not item.by_bot)
+    return tuple(
+        Remark(item.author, item.body, "write" if item.author in writers else "read")
+        for item in thread.comments[1:]
+        if not item.by_bot
+    )
 
 
 async def write_run_files(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -13,6 +14,7 @@ from app.domain.jobs import Cause
 from app.domain.pull_request import PullRequest, RepoRef, ReviewThread
 from app.domain.runs import Trigger
 from app.policy.load import EffectivePolicy
+from app.review.heard import Heard
 from app.review.history import Turn
 from app.review.verdict import TaskView
 from loop_guards import Limits
@@ -25,7 +27,9 @@ class ReviewFacts:
     `existing` are the open findings of earlier rounds (on a fix pull request also those of its
     task). `acts` are what asked for this run, as the guards see it. `diff` is from `merge_base` to
     the head. `rounds_before` counts the finished rounds of this pull request. `turn` is what came
-    between the last look at a fix and this one.
+    between the last look at a fix and this one. `comment_ids` maps short ids of findings to the
+    first comment of their threads, `heard` to what people did there; of those, `writers` may write.
+    `settled` maps fingerprints of findings that people decided to live with to their names.
     """
 
     now: datetime
@@ -50,6 +54,10 @@ class ReviewFacts:
     turn: Turn | None = None
     threads: tuple[ReviewThread, ...] = ()
     comments: tuple[IssueComment, ...] = field(default=())
+    comment_ids: Mapping[str, int] = field(default_factory=dict)
+    heard: Mapping[str, Heard] = field(default_factory=dict)
+    writers: frozenset[str] = frozenset()
+    settled: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def by_human(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -11,8 +11,8 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from app.domain.bots import Act, Authorship, BotSignal, act_kind, bot_signal, is_human_act
 from app.domain.findings import Finding, Location
 from app.domain.jobs import Cause, causes_of
-from app.domain.policy import Policy
-from app.domain.pull_request import PullRequest, RepoRef
+from app.domain.policy import HumanPrs, Policy
+from app.domain.pull_request import PullRequest, RepoRef, ReviewThread
 from app.domain.runs import RunState, Trigger
 from app.domain.tasks import FixTaskState, LineageState
 from app.forges.port import Forge
@@ -20,6 +20,7 @@ from app.git.process import Remote
 from app.jobs.context import JobContext
 from app.policy.read import read_policy
 from app.review.facts import ReviewFacts
+from app.review.heard import Heard, heard, people_in, words_of
 from app.review.history import (
     NewHead,
     Turn,
@@ -32,12 +33,12 @@ from app.review.history import (
     touched,
     was_whole,
 )
-from app.review.record import charged_runs
+from app.review.record import charged_runs, finding_comments
 from app.review.services import ReviewServices
 from app.review.source import Source, open_source, paths_between
 from app.review.verdict import FixedBefore, TaskView
 from app.store.commands import BotFact, ensure_lineage, ensure_pull_request
-from app.store.findings import finding_rows, to_finding
+from app.store.findings import finding_rows, settled_findings, to_finding
 from app.store.fixtasks import link_fix_pull_request, task_of_branch
 from app.store.lineages import resumes_of, spent_of
 from app.store.queries import latest_run, task_findings
@@ -73,6 +74,17 @@ class _Ledger:
     lineage_id: int | None
     task: TaskView | None
     files: Mapping[int, frozenset[str]]
+    settled: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Talk:
+    """The threads of our findings and what people did there."""
+
+    threads: tuple[ReviewThread, ...] = ()
+    comment_ids: Mapping[str, int] = field(default_factory=dict)
+    heard: Mapping[str, Heard] = field(default_factory=dict)
+    writers: frozenset[str] = frozenset()
 
 
 async def gather(
@@ -102,6 +114,7 @@ async def gather(
     trailers = await mirror.co_authors(source.merge_base, pull.head_sha)
     signal = bot_signal(_authorship(pull, policy.policy, services.our_logins, trailers))
     ledger = await _remember(job, repo, told, signal, as_of)
+    talk = await _listen(job, services, forge, repo, pull, ledger, policy.policy)
     causes = causes_of(job.payload)
     acts = _acts(causes, policy.policy, services.our_logins)
     facts = ReviewFacts(
@@ -126,9 +139,35 @@ async def gather(
         lineage_id=ledger.lineage_id,
         task=ledger.task,
         turn=await _turn(source, ledger, ledger.task, acts) if ledger.task else None,
-        threads=await forge.review_threads(repo, pull.number) if ledger.has_threads else (),
+        threads=talk.threads,
+        comment_ids=talk.comment_ids,
+        heard=talk.heard,
+        writers=talk.writers,
+        settled=ledger.settled,
     )
     return Gathered(facts, source)
+
+
+async def _listen(
+    job: JobContext,
+    services: ReviewServices,
+    forge: Forge,
+    repo: RepoRef,
+    pull: PullRequest,
+    ledger: _Ledger,
+    policy: Policy,
+) -> _Talk:
+    """Read the threads, and ask what the people in them may do."""
+    if not ledger.has_threads:
+        return _Talk()
+    threads = await forge.review_threads(repo, pull.number)
+    ids = await finding_comments(job, ledger.row.id)
+    words = words_of(ledger.existing, threads, ids, services.our_logins)
+    rights = {login: await forge.permission(repo, login) for login in people_in(words)}
+    gated = policy.human_prs is HumanPrs.GATE or ledger.task is not None
+    said = heard(ledger.existing, words, rights, author=pull.author.login, gated=gated)
+    writers = frozenset(login for login, right in rights.items() if right.can_write)
+    return _Talk(threads, ids, said, writers)
 
 
 def _acts(causes: Sequence[Cause], policy: Policy, our_logins: frozenset[str]) -> tuple[Act, ...]:
@@ -220,6 +259,7 @@ async def _remember(
             lineage_id=row.lineage_id,
             task=_as_it_began(job, await task_view(session, task, rows)) if task else None,
             files={row.id: files_of(row) for row in rows},
+            settled=await settled_findings(session, repo.repository_id, rows),
         )
 
 

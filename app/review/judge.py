@@ -20,17 +20,21 @@ from app.domain.findings import (
     JudgedFinding,
     ReportedFinding,
 )
+from app.review.heard import Heard
 from app.review.traces import cites
-from loop_guards import FixedDecision, FixedFacts, Origin, judge_fixed
+from loop_guards import FixedDecision, FixedFacts, Origin, Severity, judge_fixed
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedResult:
-    """One earlier finding after this round, with the evidence that was given for it."""
+    """One earlier finding after this round, with the evidence that was given for it. `heard` is
+    what a person did in its thread; `settled`: that decided to live with it."""
 
     finding: Finding
     decision: FixedDecision
     evidence: str
+    heard: Heard | None = None
+    settled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,9 @@ class JudgeInput:
     files that changed since it was last seen. `code_at` gives the source line a finding
     points at ("" when unknown); `touched` says whether the pull request's own diff shows that line.
     `since_handoff` is, on a fix pull request, per short id the change since the finding was handed
-    off or raised: a hunk of it may be cited as evidence.
+    off or raised: a hunk of it may be cited as evidence. `heard` is what people did in the threads
+    of earlier findings, and `settled` maps fingerprints of those that people decided to live with
+    before to their names.
     """
 
     existing: tuple[Finding, ...]
@@ -66,6 +72,8 @@ class JudgeInput:
     touched: frozenset[tuple[str | None, int | None]]
     is_fix_pr: bool
     since_handoff: Mapping[str, Diff] = field(default_factory=dict)
+    heard: Mapping[str, Heard] = field(default_factory=dict)
+    settled: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +95,12 @@ def judge(facts: JudgeInput) -> Judgement:
     candidates, problems = _candidates(facts)
     fresh, reraised = _fold(candidates, facts)
     carried, carried_problems = _carried(facts, reraised)
+    new, known = _unsettled(fresh, facts)
     return Judgement(
-        new=tuple(_enter(item, facts) for item in fresh),
+        new=tuple(_enter(item, facts) for item in new),
         carried=carried,
         dropped=facts.dropped,
-        problems=(*problems, *carried_problems),
+        problems=(*problems, *carried_problems, *known),
     )
 
 
@@ -131,25 +140,39 @@ def _candidates(facts: JudgeInput) -> tuple[tuple[JudgedFinding, ...], tuple[str
     return tuple(kept), tuple(problems)
 
 
+def _unsettled(
+    fresh: tuple[ReportedFinding, ...], facts: JudgeInput
+) -> tuple[tuple[ReportedFinding, ...], tuple[str, ...]]:
+    """The new findings without those that people decided to live with: the same claim about the
+    same code is not raised again."""
+    names = {item.ref: facts.settled.get(_fingerprint_of(item, facts)) for item in fresh}
+    new = tuple(item for item in fresh if names[item.ref] is None)
+    known = ((item.ref, names[item.ref]) for item in fresh if names[item.ref] is not None)
+    said = tuple(f"{ref} is {name}, which a person decided to live with." for ref, name in known)
+    return new, said
+
+
 def _fold(
     candidates: tuple[JudgedFinding, ...], facts: JudgeInput
-) -> tuple[tuple[ReportedFinding, ...], frozenset[str]]:
-    """Split candidates into new findings and ids of earlier ones that were raised again."""
+) -> tuple[tuple[ReportedFinding, ...], Mapping[str, Severity]]:
+    """Split candidates into new findings and earlier ones that were raised again, by id with the
+    severity they now have."""
     by_print = {fingerprint(f.location.path, f.title, f.code): f.short_id for f in facts.existing}
     fresh: dict[str, ReportedFinding] = {}
-    reraised: set[str] = set()
+    reraised: dict[str, Severity] = {}
     for item in candidates:
         key = _fingerprint_of(item.finding, facts)
         short_id = item.short_id or by_print.get(key)
         if short_id is not None:
-            reraised.add(short_id)
+            now, known = item.finding.severity, reraised.get(short_id)
+            reraised[short_id] = now if known is None or now.at_least(known) else known
         else:
             fresh.setdefault(key, item.finding)
-    return tuple(fresh.values()), frozenset(reraised)
+    return tuple(fresh.values()), reraised
 
 
 def _carried(
-    facts: JudgeInput, reraised: frozenset[str]
+    facts: JudgeInput, reraised: Mapping[str, Severity]
 ) -> tuple[tuple[CarriedResult, ...], tuple[str, ...]]:
     claims = {claim.short_id: claim for claim in facts.carried}
     results: list[CarriedResult] = []
@@ -164,8 +187,21 @@ def _carried(
             says_fixed = False
         evidence = claim.evidence if claim else ""
         decision = judge_fixed(_fixed_facts(finding, evidence, facts, claimed=says_fixed))
-        results.append(CarriedResult(finding, decision, evidence))
+        said = facts.heard.get(finding.short_id)
+        settled = not decision.fixed and _settles(
+            said, finding, claim, reraised.get(finding.short_id)
+        )
+        results.append(CarriedResult(finding, decision, evidence, said, settled))
     return tuple(results), tuple(problems)
+
+
+def _settles(
+    said: Heard | None, finding: Finding, claim: CarriedClaim | None, now: Severity | None
+) -> bool:
+    """Whether a person decided to live with it, and it has become no worse than that decision."""
+    worse = now is not None and not finding.severity.at_least(now)
+    conceded = claim is not None and claim.state is CarriedState.ACKNOWLEDGED
+    return said is not None and not worse and said.settles(conceded=conceded)
 
 
 def _fixed_facts(

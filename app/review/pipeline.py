@@ -47,7 +47,6 @@ from app.review.record import (
     RoundResult,
     book_all,
     charge,
-    finding_comments,
     keep_check,
     store_round,
 )
@@ -155,8 +154,8 @@ async def _review(
 ) -> None:
     """The part that costs money: plan, agents, judge, verdict; ends with the stored round."""
     facts, source = gathered.facts, gathered.source
-    comments = await finding_comments(job, facts.pull_request_id)
-    run = run_facts(facts, known_findings(facts.existing, facts.threads, comments))
+    known = known_findings(facts.existing, facts.threads, facts.comment_ids, facts.writers)
+    run = run_facts(facts, known)
     configuration = await configured(services.plugins, run, source)
     plan = await plan_of(source, facts.policy.policy, configuration)
     if not plan.files:
@@ -214,7 +213,15 @@ def _metered(job: JobContext, run_id: int) -> EventSink:
 async def _judged(
     facts: ReviewFacts, source: Source, plan: ReviewPlan, conducted: Conducted
 ) -> RoundResult:
-    judgement = await judged(source, plan, conducted, existing=facts.existing, task=facts.task)
+    judgement = await judged(
+        source,
+        plan,
+        conducted,
+        existing=facts.existing,
+        task=facts.task,
+        heard=facts.heard,
+        decided=facts.settled,
+    )
     return RoundResult(
         judgement=judgement,
         returned=await find_returns(facts, source, judgement),

@@ -59,6 +59,7 @@ class _Stored:
     fresh: tuple[Finding, ...]
     open_before: tuple[Finding, ...]
     fixed: tuple[Finding, ...]
+    settled: tuple[Finding, ...]
     earlier: Sequence[ReviewRun]
     overtaken: bool
 
@@ -140,6 +141,13 @@ async def _stored(job: JobContext, facts: ReviewFacts, run_id: int) -> _Stored:
                     and item.status_at == run.finished_at
                 ),
             ),
+            settled=_values(
+                rows,
+                lambda item: (
+                    item.status in (FindingStatus.ACKNOWLEDGED, FindingStatus.DISMISSED)
+                    and item.status_at == run.finished_at
+                ),
+            ),
             earlier=[item for item in rounds if item.id < run.id],
             overtaken=any(item.id > run.id for item in rounds),
         )
@@ -217,6 +225,7 @@ def _view(facts: ReviewFacts, stored: _Stored, said: SaidVerdict) -> ReviewView:
         fresh=stored.fresh,
         open_before=stored.open_before,
         fixed=stored.fixed,
+        settled=stored.settled,
         inline=frozenset(places),
         blocking=frozenset(names[item] for item in run.blocking if binds and item in names),
         coverage=Coverage.from_json(run.coverage),

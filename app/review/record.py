@@ -285,6 +285,12 @@ async def _update_carried(
         if item.decision.fixed:
             row.status, row.fixed_sha = FindingStatus.FIXED, head
             row.status_reason, row.status_at = item.evidence[:2000] or "fixed", now
+        elif item.settled and item.heard is not None:
+            # On a fix only a dismissal lifts a block (DESIGN §3.3); elsewhere it is taken note of.
+            on_fix = facts.task is not None
+            row.status = FindingStatus.DISMISSED if on_fix else FindingStatus.ACKNOWLEDGED
+            row.status_reason, row.status_at = item.heard.how.value, now
+            row.status_by_login = item.heard.who
         else:
             row.last_seen_run_id, row.last_seen_sha = run_id, head
 
@@ -346,6 +352,11 @@ def _answers(
     the verdict, what follows."""
     return {
         "fixed": [(item.decision, item.finding.id) for item in judgement.carried],
+        "dismissal": [
+            (said.decision, item.finding.id)
+            for item in judgement.carried
+            if (said := item.heard) is not None and said.is_decision
+        ],
         RETURN: returns,
         "verdict": [(verdict, None)],
         "after_round": [] if following is None else [(following, None)],

@@ -34,7 +34,8 @@ class NextStep(StrEnum):
 class ReviewView:
     """All that the texts of one round are made of.
 
-    `fresh`, `open_before` and `fixed` are disjoint; `blocking` holds short ids. `allowance` is None
+    `fresh`, `open_before`, `fixed` and `settled` (people live with them) are disjoint; `blocking`
+    holds short ids. `allowance` is None
     where rounds are not counted (a human's own pull request).
     """
 
@@ -57,6 +58,7 @@ class ReviewView:
     models: tuple[str, ...]
     notes: tuple[str, ...] = ()
     task_usage: Usage | None = None
+    settled: tuple[Finding, ...] = ()
 
 
 _VERDICTS = {
@@ -109,6 +111,9 @@ def review_body(view: ReviewView) -> str:
     blocks += [_section("New", view.fresh, view), _section("Still open", view.open_before, view)]
     if view.fixed:
         blocks.append("Fixed: " + ", ".join(_reference(finding) for finding in view.fixed) + ".")
+    if view.settled:
+        names = ", ".join(_reference(finding) for finding in view.settled)
+        blocks.append(f"Left as it is, by a person's decision: {names}.")
     blocks.append(_not_inline(view))
     blocks.append(_missing(view))
     blocks.append(" ".join(part for part in (_round(view), _NEXT[view.next_step]) if part))

@@ -9,6 +9,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.findings import Finding, Location
 from app.store.tables import FindingRow, PullRequestRow
+from loop_guards import FindingStatus
 
 
 async def finding_rows(session: AsyncSession, pull_request_id: int) -> Sequence[FindingRow]:
@@ -43,6 +44,28 @@ def to_finding(row: FindingRow) -> Finding:
         code=row.code,
         evidence=row.evidence,
     )
+
+
+async def settled_findings(
+    session: AsyncSession, repository_id: int, rows: Sequence[FindingRow]
+) -> dict[str, str]:
+    """What people decided to live with, by fingerprint: findings of this pull request (`rows`) that
+    were acknowledged or dismissed, and those that were dismissed anywhere in the repository. The
+    value names the finding (`F3`, `#12 F3`).
+
+    A fingerprint holds the code at its place, so the memory ends when that changes.
+    """
+    statement = (
+        select(FindingRow.fingerprint, PullRequestRow.number, FindingRow.number)
+        .join(PullRequestRow, col(PullRequestRow.id) == col(FindingRow.pull_request_id))
+        .where(
+            PullRequestRow.repository_id == repository_id,
+            FindingRow.status == FindingStatus.DISMISSED,
+        )
+    )
+    known = {print_: f"#{pull} F{number}" for print_, pull, number in await session.exec(statement)}
+    own = (FindingStatus.ACKNOWLEDGED, FindingStatus.DISMISSED)
+    return {**known, **{row.fingerprint: row.short_id for row in rows if row.status in own}}
 
 
 async def number_findings(

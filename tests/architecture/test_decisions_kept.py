@@ -48,6 +48,7 @@ KEPT = {
     ("app.wiring", "plan_merged"): "handoff",
     ("app.review.admit", "may_review"): "review_start",
     ("app.review.admit", "may_start_round"): "review_start",
+    ("app.review.heard", "answer_dismissal"): "dismissal",
     ("app.review.judge", "judge_fixed"): "fixed",
     ("app.review.returns", "judge_return"): "return",
     ("app.review.verdict", "after_round"): "after_round",
@@ -135,6 +136,9 @@ verdict, what follows; and what the round's beginning and its outcome make of th
 BACK = Counter({"review_start": 2, "return": 1, "verdict": 1, "after_round": 1, "task": 2})
 """A round in which the only finding, fixed by then, is reported again."""
 
+RESOLVED = Counter({"review_start": 1, "fixed": 1, "dismissal": 1, "verdict": 1})
+"""A round after somebody resolved the thread of the only finding."""
+
 HAND_OFF = Counter({"order": 1, "handoff": 3, "turn_start": 1, "task": 2})
 """An order, a merge that leaves three findings, and the turn of the one task they become: it begins
 and is done."""
@@ -148,6 +152,21 @@ async def test_a_round_keeps_what_was_asked_about_it(ledger: Store, tmp_path: Pa
     story.model.carried = {"F1": "fixed"}
     await story.review(actor=None)
     assert await kinds(ledger) == FIX
+
+
+async def test_a_resolved_thread_keeps_what_was_asked_about_it(
+    ledger: Store, tmp_path: Path
+) -> None:
+    """One decision for each thread in which somebody decided."""
+    story = await open_story(ledger, tmp_path)
+    story.model.answers = {AgentName.GENERAL: [findings(finding())]}
+    story.open_pull({**BASE, SEARCH: PLANTED})
+    await story.review()
+    before = await kinds(ledger)
+    story.world.pull(*story.place).threads[0].resolved_by = "mara"
+    story.push({**BASE, SEARCH: PLANTED, "more.py": b"y = 1\n"})
+    await story.review()
+    assert await kinds(ledger) - before == RESOLVED
 
 
 async def test_a_return_keeps_what_was_asked_about_it(ledger: Store, tmp_path: Path) -> None:
@@ -182,4 +201,4 @@ async def test_a_merge_keeps_what_was_asked_about_it(
 
 def test_the_stories_ask_everything() -> None:
     """No kind is listed that none of these stories shows."""
-    assert set(KEPT.values()) == set(FIX) | set(BACK) | set(HAND_OFF)
+    assert set(KEPT.values()) == set(FIX) | set(BACK) | set(HAND_OFF) | set(RESOLVED)
