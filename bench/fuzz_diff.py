@@ -352,9 +352,12 @@ def _as_git_applies(raw: bytes, parsed: Diff, result: Result) -> None:
     )  # fmt: skip
     if told.returncode:
         return
-    wanted = sorted(_counts(told.stdout).values())
-    if len(wanted) == len(parsed.files) == len({file.path for file in parsed.files}):
-        said = sorted((file.additions, file.deletions) for file in parsed.files)
+    wanted = _counts(told.stdout)
+    said = {
+        file.path.encode("utf-8", "surrogateescape"): (file.additions, file.deletions)
+        for file in parsed.files
+    }
+    if said.keys() == wanted.keys():
         result.check(said == wanted, "git apply counts otherwise", raw)
 
 
