@@ -124,10 +124,27 @@ class Settings(BaseSettings):
     model: str | None = None
     """One model for every agent, instead of the shipped defaults."""
 
+    gateway_url: str | None = None
+    """Address of a gateway that every model is reached through, by `/anthropic` and `/openai`."""
+    gateway_token: SecretStr | None = None
+    """Sent to the gateway as `cf-aig-authorization`."""
+    gateway_id_key: SecretStr | None = None
+    """Makes the anonymous ids of users that the gateway gets."""
+    gateway_strip: str = "authorization,cf-access-token,host"
+    """Headers that never reach the gateway, separated by commas."""
+    gateway_models: Path | None = None
+    """A TOML file with the gateway's own tiers of models."""
+    reviewer_config_url: str | None = None
+    """Where remote overrides of reviewers are fetched from."""
+    reviewer_config_token: SecretStr | None = None
+    internal_hosts: str = ""
+    """Hosts inside the operator's network that documents may be fetched from."""
     plugins_off: str = ""
     """Names of plugins, separated by commas, that are left out."""
 
-    @field_validator("github_api_url", "github_web_url", "public_url", "model_base_url")
+    @field_validator(
+        "github_api_url", "github_web_url", "public_url", "model_base_url", "gateway_url"
+    )
     @classmethod
     def _http_url(cls, value: str | None) -> str | None:
         if value is not None and not value.startswith(("http://", "https://")):

@@ -108,6 +108,8 @@ class _Pool:
 def _named(item: Contribution) -> Collection[AgentName]:
     """The agents that a contribution is about."""
     match item:
+        case Pin(if_known=True) | SwitchOff(if_known=True):
+            return ()
         case Route() | Pin() | SwitchOff() | Restriction():
             return (item.agent,)
         case McpServer():
@@ -119,6 +121,7 @@ def _named(item: Contribution) -> Collection[AgentName]:
 
 
 def _routing(pool: _Pool) -> Routing:
+    providers = {item.settings.name for _, item in pool.of(Provider)}
     shipped = next((item.routing for _, item in pool.of(ShippedRouting)), None)
     if shipped is None:
         raise ConfigurationError(NO_MODEL)
@@ -138,6 +141,7 @@ def _routing(pool: _Pool) -> Routing:
     pinned = {
         item.agent: Chain(item.provider or shipped.provider, item.models)
         for _, item in pool.of(Pin)
+        if not item.if_known or (item.provider or shipped.provider) in providers
     }
     return replace(
         shipped,
@@ -155,7 +159,11 @@ def _refuse_unknown_providers(pool: _Pool, routing: Routing) -> None:
     known = sorted(item.settings.name for _, item in pool.of(Provider))
     wanted = [
         *((plugin, item.chain.provider) for plugin, item in pool.of(ModelTier)),
-        *((plugin, item.provider or routing.provider) for plugin, item in pool.of(Pin)),
+        *(
+            (plugin, item.provider or routing.provider)
+            for plugin, item in pool.of(Pin)
+            if not item.if_known
+        ),
         *((plugin, item.provider) for plugin, item in pool.of(Header)),
     ]
     for plugin, provider in wanted:

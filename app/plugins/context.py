@@ -144,13 +144,22 @@ class ConfigureContext:
         """Put an agent on a named chain."""
         self._give(Route(_agent_name(agent), _name(chain, "chain")))
 
-    def pin(self, agent: str, models: Iterable[str], provider: str | None = None) -> None:
+    def pin(
+        self,
+        agent: str,
+        models: Iterable[str],
+        provider: str | None = None,
+        *,
+        if_known: bool = False,
+    ) -> None:
         """Put an agent on exactly these models of a provider (None: the shipped table's), whatever
-        the repository's policy asks for."""
+        the repository's policy asks for. `if_known`: an agent or a provider that nobody registers
+        is no error (for what comes from far away)."""
         chosen = tuple(map(_model, models))
         if not chosen:
             raise PluginError(f"no model is given for the agent {agent}")
-        self._give(Pin(_agent_name(agent), chosen, provider and _name(provider, "provider")))
+        where = None if provider is None else _name(provider, "provider")
+        self._give(Pin(_agent_name(agent), chosen, where, if_known))
 
     def context_window(self, model: str, tokens: int) -> None:
         """Say how many tokens a model reads at once; 128,000 are assumed for an unknown one."""
@@ -158,12 +167,12 @@ class ConfigureContext:
             raise PluginError(f"the context window of {model} is too small for a review: {tokens}")
         self._give(Window(_model(model), tokens))
 
-    def switch_off(self, agent: str) -> None:
-        """Leave a reviewer out of this run."""
+    def switch_off(self, agent: str, *, if_known: bool = False) -> None:
+        """Leave a reviewer out of this run; `if_known` as for `pin`."""
         name = _agent_name(agent)
         if name in (AgentName.COORDINATOR, AgentName.FIXER):
             raise PluginError(f"the {name} cannot be switched off")
-        self._give(SwitchOff(name))
+        self._give(SwitchOff(name, if_known))
 
     def environment(self, name: str, value: str | SecretStr) -> None:
         """Set a variable for agents that are programs. It is never written to a file."""

@@ -87,11 +87,13 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """An agent on exactly these models: before the policy's wish and every table."""
+    """An agent on exactly these models: before the policy's wish and every table. `if_known`: it
+    counts for nothing where nobody registers the agent or the provider."""
 
     agent: AgentName
     models: tuple[str, ...]
     provider: str | None = None
+    if_known: bool = False
 
     @property
     def key(self) -> str:
@@ -113,6 +115,7 @@ class Window:
 @dataclass(frozen=True, slots=True)
 class SwitchOff:
     agent: AgentName
+    if_known: bool = False
     key: str | None = None
 
 
