@@ -10,7 +10,8 @@ class ScenarioError(Exception):
 
 
 class ErrorType(StrEnum):
-    """The `error.type` of the provider's error bodies."""
+    """The `error.type` of Anthropic's error bodies. Two are ours, since they share one there: a 503
+    is an `api_error`, and a prompt that is too long an `invalid_request_error`."""
 
     INVALID_REQUEST = "invalid_request_error"
     AUTHENTICATION = "authentication_error"
@@ -18,6 +19,8 @@ class ErrorType(StrEnum):
     TOO_LARGE = "request_too_large"
     RATE_LIMIT = "rate_limit_error"
     API = "api_error"
+    UNAVAILABLE = "unavailable_error"
+    CONTEXT = "context_error"
     OVERLOADED = "overloaded_error"
 
 
@@ -28,6 +31,8 @@ STATUS: dict[ErrorType, int] = {
     ErrorType.TOO_LARGE: 413,
     ErrorType.RATE_LIMIT: 429,
     ErrorType.API: 500,
+    ErrorType.UNAVAILABLE: 503,
+    ErrorType.CONTEXT: 400,
     ErrorType.OVERLOADED: 529,
 }
 
@@ -44,6 +49,17 @@ class WireError(Exception):
     @property
     def status(self) -> int:
         return STATUS[self.kind]
+
+    @property
+    def told(self) -> ErrorType:
+        """The type as Anthropic spells it."""
+        return _SHARED.get(self.kind, self.kind)
+
+
+_SHARED = {
+    ErrorType.UNAVAILABLE: ErrorType.API,
+    ErrorType.CONTEXT: ErrorType.INVALID_REQUEST,
+}
 
 
 def invalid(message: str) -> WireError:

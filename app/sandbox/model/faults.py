@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import assert_never
 
 from app.sandbox.model.conversation import Conversation
 from app.sandbox.model.errors import ErrorType, WireError
@@ -42,18 +41,31 @@ class FaultBook:
         return self._requests[index, conversation.agent or ""] >= fault.call
 
 
+_REFUSALS = {
+    FaultKind.RATE_LIMIT: (
+        ErrorType.RATE_LIMIT,
+        "This request would exceed your organization's rate limit.",
+    ),
+    FaultKind.OVERLOADED: (ErrorType.OVERLOADED, "Overloaded"),
+    FaultKind.SERVER_ERROR: (ErrorType.API, "Internal server error"),
+    FaultKind.UNAVAILABLE: (ErrorType.UNAVAILABLE, "Service temporarily unavailable"),
+    FaultKind.CONTEXT_OVERFLOW: (
+        ErrorType.CONTEXT,
+        "prompt is too long: 210000 tokens > 200000 maximum",
+    ),
+    FaultKind.AUTH: (ErrorType.AUTHENTICATION, "invalid x-api-key"),
+}
+
+
 def spoil(fault: Fault, reply: Reply) -> Reply:
-    """What arrives instead of `reply`. Raises `WireError` where the answer is an error."""
+    """What arrives instead of `reply`. Raises `WireError` where the answer is an error.
+
+    What spoils only the stream leaves the reply as it is.
+    """
+    if fault.kind in _REFUSALS:
+        kind, message = _REFUSALS[fault.kind]
+        raise WireError(kind, message, retry_after=fault.retry_after)
     match fault.kind:
-        case FaultKind.RATE_LIMIT:
-            message = "This request would exceed your organization's rate limit."
-            raise WireError(ErrorType.RATE_LIMIT, message, retry_after=fault.retry_after)
-        case FaultKind.OVERLOADED:
-            raise WireError(ErrorType.OVERLOADED, "Overloaded")
-        case FaultKind.SERVER_ERROR:
-            raise WireError(ErrorType.API, "Internal server error")
-        case FaultKind.AUTH:
-            raise WireError(ErrorType.AUTHENTICATION, "invalid x-api-key")
         case FaultKind.LENGTH:
             return _cut_short(reply)
         case FaultKind.NONSENSE:
@@ -61,7 +73,7 @@ def spoil(fault: Fault, reply: Reply) -> Reply:
         case FaultKind.EMPTY:
             return Reply((), StopReason.END_TURN)
         case _:
-            assert_never(fault.kind)
+            return reply
 
 
 def _cut_short(reply: Reply) -> Reply:

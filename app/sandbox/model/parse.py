@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
+from app.sandbox.model.caching import Segment
 from app.sandbox.model.errors import invalid
 from app.sandbox.model.wire import (
     Block,
@@ -57,7 +58,34 @@ def parse_request(raw: bytes, *, alternating: bool = False) -> Request:
         stream=_stream(body),
         size=len(spoken),
         digest=hashlib.sha256(spoken.encode("utf-8", "surrogatepass")).hexdigest(),
+        segments=tuple(_segments(body)),
     )
+
+
+_LIVES = {"1h": 3_600.0}
+_LIFE_S = 300.0
+
+
+def _segments(body: Json) -> Iterator[Segment]:
+    """Tools, system, messages: the order in which the provider's cache reads a prompt."""
+    for tool in body.get("tools") or []:
+        yield _segment(tool)
+    system = body.get("system", "")
+    for block in [system] if isinstance(system, str) else system:
+        yield _segment(block)
+    for message in body["messages"]:
+        content = message["content"]
+        for block in [content] if isinstance(content, str) else content:
+            yield _segment(block, message["role"])
+
+
+def _segment(block: Any, role: str = "") -> Segment:
+    if not isinstance(block, dict):
+        return Segment(f"{role}{compact(block)}")
+    point = block.get("cache_control") or {}
+    bare = {key: value for key, value in block.items() if key != "cache_control"}
+    ttl = _LIVES.get(str(point.get("ttl")), _LIFE_S) if point else None
+    return Segment(f"{role}{compact(bare)}", ttl)
 
 
 def _json_object(raw: bytes) -> Json:

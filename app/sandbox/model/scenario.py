@@ -53,8 +53,12 @@ MODELS: tuple[str, ...] = (
     "claude-haiku-5-5",
     "claude-haiku-4-5",
     "claude-haiku-4-5-20251001",
+    "gpt-5.4",
+    "gpt-5.3-codex",
+    "kimi-k2.5",
 )
-"""Models that answer unless the scenario lists its own: those the provider's SDK names."""
+"""Models that answer unless the scenario lists its own: those that Anthropic's SDK names, and what
+Mergeward ships of others."""
 
 
 class FaultKind(StrEnum):
@@ -63,10 +67,33 @@ class FaultKind(StrEnum):
     RATE_LIMIT = "rate_limit"
     OVERLOADED = "overloaded"
     SERVER_ERROR = "server_error"
+    UNAVAILABLE = "unavailable"
+    CONTEXT_OVERFLOW = "context_overflow"
     AUTH = "auth"
     LENGTH = "length"
     NONSENSE = "nonsense"
     EMPTY = "empty"
+    STALL = "stall"
+    STALL_MIDWAY = "stall_midway"
+    CUT = "cut"
+    NO_FINISH = "no_finish"
+    STREAM_ERROR = "stream_error"
+
+    @property
+    def spoils_stream(self) -> bool:
+        """Whether the answer is right and its way is not; only a stream can go wrong so."""
+        return self in _OF_STREAMS
+
+
+_OF_STREAMS = frozenset(
+    {
+        FaultKind.STALL,
+        FaultKind.STALL_MIDWAY,
+        FaultKind.CUT,
+        FaultKind.NO_FINISH,
+        FaultKind.STREAM_ERROR,
+    }
+)
 
 
 class _Strict(BaseModel):

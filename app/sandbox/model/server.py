@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -30,13 +31,21 @@ class ModelServer:
     """`async with ModelServer("demo", api_key=key) as model:` serves at `model.url` until the end.
 
     `scenario` is a `Scenario`, a path, or the name of a shipped one. Clients must send `api_key`
-    as `x-api-key`; it is kept nowhere else. Raises `ScenarioError` for a scenario that cannot be
-    used, and `ValueError` for an empty key. One instance serves once.
+    as `x-api-key`, or as a bearer where they speak OpenAI's format (at `model.url` + `/v1`); it is
+    kept nowhere else. Prompts are cached by the time that `monotonic` tells. Raises `ScenarioError`
+    for a scenario that cannot be used, and `ValueError` for an empty key. One instance serves once.
     """
 
-    def __init__(self, scenario: Scenario | str | Path, *, api_key: str, port: int = 0) -> None:
+    def __init__(
+        self,
+        scenario: Scenario | str | Path,
+        *,
+        api_key: str,
+        port: int = 0,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         chosen = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
-        self._service = ModelService(chosen, api_key)
+        self._service = ModelService(chosen, api_key, monotonic)
         self._port = port
         self._socket: socket.socket | None = None
         self._server: _Embedded | None = None
@@ -51,7 +60,7 @@ class ModelServer:
 
     @property
     def calls(self) -> tuple[RecordedCall, ...]:
-        """Every request to the Messages API so far, in the order they were answered."""
+        """Every request to a model so far, in the order they were answered."""
         return tuple(self._service.calls)
 
     async def __aenter__(self) -> Self:
@@ -61,6 +70,7 @@ class ModelServer:
         config = uvicorn.Config(
             self._service.asgi(),
             log_config=None,
+            log_level="critical",  # what it says of a connection that we cut is meant
             access_log=False,
             lifespan="off",
             ws="none",

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import hmac
 import math
-from collections.abc import AsyncIterator
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from app.sandbox.model.agents import next_turn
+from app.sandbox.model.caching import Cached, PromptCache
 from app.sandbox.model.conversation import conversation_of
-from app.sandbox.model.errors import ErrorType, WireError, invalid
+from app.sandbox.model.dialects import CHAT, MESSAGES, Dialect, refused_key
+from app.sandbox.model.errors import ErrorType, WireError
 from app.sandbox.model.faults import FaultBook, block_size, spoil, within_allowance
-from app.sandbox.model.parse import parse_request
-from app.sandbox.model.scenario import Counting, Scenario
-from app.sandbox.model.sse import events
+from app.sandbox.model.scenario import Counting, FaultKind, Scenario
+from app.sandbox.model.streaming import SpoiledStream
 from app.sandbox.model.wire import (
     Json,
     Reply,
@@ -28,7 +30,6 @@ from app.sandbox.model.wire import (
     ToolUse,
     Usage,
     error_body,
-    message_body,
 )
 
 MAX_BODY = 32 * 1024 * 1024
@@ -37,11 +38,12 @@ MAX_BODY = 32 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One request to the Messages API, without its words and without its key.
+    """One request to a model, without its words and without its key.
 
     `agent` and `model` are None when the request could not be read so far. `tools` are the tools
     the model asked for, in order; `stop_reason` and tokens are those answered (0 for an error);
-    `error` is the type of the error answered.
+    `error` is the type of the error answered. `input_tokens` are those that were neither read from
+    the cache nor written to it.
     """
 
     number: int
@@ -51,6 +53,8 @@ class RecordedCall:
     status: int
     input_tokens: int = 0
     output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
     tools: tuple[str, ...] = ()
     stop_reason: str | None = None
     error: str | None = None
@@ -59,23 +63,33 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A reply that is ready to be sent."""
+    """A reply that is ready to be sent. `spoiled` says what goes wrong on its way."""
 
     request: Request
     agent: str | None
     reply: Reply
     usage: Usage
+    spoiled: FaultKind | None = None
 
 
 class ModelService:
-    """A scenario behind the Messages API. `calls` grows by one with each `POST /v1/messages`."""
+    """A scenario behind both wire formats. `calls` grows by one with each request to a model.
 
-    def __init__(self, scenario: Scenario, api_key: str) -> None:
+    `monotonic` is the time by which prompts are kept, in seconds.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        api_key: str,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         if not api_key:
             raise ValueError("the model server needs an api_key that clients must send")
         self._scenario = scenario
         self._api_key = api_key
         self._faults = FaultBook(scenario.faults)
+        self._cache = PromptCache(monotonic, scenario.usage.input_chars_per_token)
         self.calls: list[RecordedCall] = []
 
     def asgi(self) -> Starlette:
@@ -83,6 +97,7 @@ class ModelService:
         return Starlette(
             routes=[
                 Route("/v1/messages", self._messages, methods=["POST"]),
+                Route("/v1/chat/completions", self._chat, methods=["POST"]),
                 Route("/v1/models", self._models, methods=["GET"]),
                 Route("/v1/models/{model_id}", self._model, methods=["GET"]),
             ],
@@ -90,28 +105,34 @@ class ModelService:
         )
 
     async def _messages(self, http: HttpRequest) -> Response:
+        return await self._asked(http, MESSAGES)
+
+    async def _chat(self, http: HttpRequest) -> Response:
+        return await self._asked(http, CHAT)
+
+    async def _asked(self, http: HttpRequest, dialect: Dialect) -> Response:
         request_id = _new_request_id()
         draft = RecordedCall(
             number=0, agent=None, model=None, stream=False, status=0, request_id=request_id
         )
         try:
-            self._check_headers(http)
-            request = parse_request(
+            self._check_headers(http, dialect)
+            request = dialect.parse(
                 await _body(http), alternating=self._scenario.roles == "alternating"
             )
             agent = conversation_of(request).agent
             draft = replace(draft, agent=agent, model=request.model, stream=request.stream)
-            answer = self._answer(request)
+            answer = self._answer(request, dialect)
         except WireError as error:
-            self._record(replace(draft, status=error.status, error=error.kind.value))
-            return _error_response(error, request_id)
+            self._record(replace(draft, status=error.status, error=error.told.value))
+            return _error_response(error, request_id, dialect)
         self._record(_answered(draft, answer))
-        return _response(answer, request_id)
+        return _response(answer, request_id, dialect)
 
     def _record(self, call: RecordedCall) -> None:
         self.calls.append(replace(call, number=len(self.calls) + 1))
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: Request, dialect: Dialect) -> Answer:
         if request.model not in self._scenario.models:
             raise WireError(ErrorType.NOT_FOUND, f"model: {request.model}")
         conversation = conversation_of(request)
@@ -125,20 +146,23 @@ class ModelService:
             request=request,
             agent=conversation.agent,
             reply=_numbered(reply, request.digest),
-            usage=_usage(request, reply, counting),
+            usage=_usage(
+                request,
+                reply,
+                counting,
+                dialect.cached(self._cache, request.model, request.segments),
+            ),
+            spoiled=fault.kind if fault is not None and fault.kind.spoils_stream else None,
         )
 
-    def _check_headers(self, http: HttpRequest) -> None:
-        sent = _key_sent(http)
-        if sent is None:
-            raise WireError(ErrorType.AUTHENTICATION, "x-api-key header is required")
-        if not hmac.compare_digest(sent.encode(), self._api_key.encode()):
-            raise WireError(ErrorType.AUTHENTICATION, "invalid x-api-key")
-        if "anthropic-version" not in http.headers:
-            raise invalid("anthropic-version: header is required")
+    def _check_headers(self, http: HttpRequest, dialect: Dialect) -> None:
+        sent = dialect.key_sent(http)
+        if sent is None or not hmac.compare_digest(sent.encode(), self._api_key.encode()):
+            raise refused_key(dialect, sent)
+        dialect.check(http)
 
     async def _models(self, http: HttpRequest) -> Response:
-        self._check_headers(http)
+        self._check_headers(http, MESSAGES)
         models = [_model_body(name) for name in self._scenario.models]
         return JSONResponse(
             {
@@ -151,18 +175,11 @@ class ModelService:
         )
 
     async def _model(self, http: HttpRequest) -> Response:
-        self._check_headers(http)
+        self._check_headers(http, MESSAGES)
         name = http.path_params["model_id"]
         if name not in self._scenario.models:
             raise WireError(ErrorType.NOT_FOUND, f"model: {name}")
         return JSONResponse(_model_body(name), headers={"request-id": _new_request_id()})
-
-
-def _key_sent(http: HttpRequest) -> str | None:
-    """The key, from the documented header or, as the provider's SDK 2 sends it, as a bearer."""
-    scheme, _, token = http.headers.get("authorization", "").partition(" ")
-    bearer = token.strip() if scheme.casefold() == "bearer" else None
-    return http.headers.get("x-api-key", bearer)
 
 
 def _answered(draft: RecordedCall, answer: Answer) -> RecordedCall:
@@ -171,6 +188,8 @@ def _answered(draft: RecordedCall, answer: Answer) -> RecordedCall:
         status=200,
         input_tokens=answer.usage.input_tokens,
         output_tokens=answer.usage.output_tokens,
+        cache_read_tokens=answer.usage.cache_read_tokens,
+        cache_write_tokens=answer.usage.cache_write_tokens,
         tools=answer.reply.tools,
         stop_reason=answer.reply.stop_reason.value,
     )
@@ -196,29 +215,28 @@ def _numbered(reply: Reply, digest: str) -> Reply:
     return Reply(blocks, reply.stop_reason)
 
 
-def _usage(request: Request, reply: Reply, counting: Counting) -> Usage:
+def _usage(request: Request, reply: Reply, counting: Counting, cached: Cached) -> Usage:
     written = sum(block_size(block) for block in reply.blocks)
+    sent = max(1, math.ceil(request.size / counting.input_chars_per_token))
     return Usage(
-        input_tokens=max(1, math.ceil(request.size / counting.input_chars_per_token)),
+        input_tokens=max(0, sent - cached.read - cached.written),
         output_tokens=max(1, math.ceil(written / counting.output_chars_per_token)),
+        cache_read_tokens=cached.read,
+        cache_write_tokens=cached.written,
     )
 
 
-def _response(answer: Answer, request_id: str) -> Response:
+def _response(answer: Answer, request_id: str, dialect: Dialect) -> Response:
     headers = {"request-id": request_id}
     if not answer.request.stream:
-        body = message_body(answer.request, answer.reply, answer.usage)
+        body = dialect.body(answer.request, answer.reply, answer.usage)
         return JSONResponse(body, headers=headers)
-    return StreamingResponse(
-        _stream(answer),
-        media_type="text/event-stream",
+    return SpoiledStream(
+        dialect.events(answer.request, answer.reply, answer.usage),
+        answer.spoiled,
+        dialect,
         headers=headers | {"cache-control": "no-cache"},
     )
-
-
-async def _stream(answer: Answer) -> AsyncIterator[bytes]:
-    for event in events(answer.request, answer.reply, answer.usage):
-        yield event
 
 
 def _model_body(name: str) -> Json:
@@ -235,11 +253,12 @@ def _new_request_id() -> str:
     return f"req_01{uuid4().hex[:22]}"
 
 
-def _error_response(error: WireError, request_id: str) -> Response:
+def _error_response(error: WireError, request_id: str, dialect: Dialect = MESSAGES) -> Response:
     headers = {"request-id": request_id}
     if error.retry_after is not None:
         headers["retry-after"] = f"{error.retry_after:g}"
-    return JSONResponse(error_body(error, request_id), status_code=error.status, headers=headers)
+    body = dialect.error(error, request_id)
+    return JSONResponse(body, status_code=error.status, headers=headers)
 
 
 async def _on_wire_error(_: HttpRequest, error: Exception) -> Response:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from app.sandbox.model.errors import WireError
 from app.sandbox.model.wire import (
     Json,
     Reply,
@@ -25,7 +27,7 @@ def events(request: Request, reply: Reply, usage: Usage) -> Iterator[bytes]:
     """The whole stream, event by event, from `message_start` to `message_stop`."""
     start = message_body(request, reply, usage)
     start |= {"content": [], "stop_reason": None}
-    start["usage"] = usage_body(Usage(usage.input_tokens, 1))
+    start["usage"] = usage_body(replace(usage, output_tokens=1))
     yield _event({"type": "message_start", "message": start})
     yield _event({"type": "ping"})
     for index, block in enumerate(reply.blocks):
@@ -42,6 +44,16 @@ def events(request: Request, reply: Reply, usage: Usage) -> Iterator[bytes]:
         }
     )
     yield _event({"type": "message_stop"})
+
+
+def error_event(error: WireError) -> bytes:
+    """An error in the midst of a stream, whose status was 200."""
+    return _event({"type": "error", "error": {"type": error.told.value, "message": error.message}})
+
+
+def is_finish(event: bytes) -> bool:
+    """Whether the event says why the model stopped, or that this was all."""
+    return event.startswith((b"event: message_delta", b"event: message_stop"))
 
 
 def _block_events(index: int, block: Text | ToolUse) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from app.sandbox.model.caching import Segment
 from app.sandbox.model.errors import WireError
 
 Json = dict[str, Any]
@@ -59,7 +60,8 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One valid request. `tools` are the names the model may call now; `size` is in characters."""
+    """One valid request. `tools` are the names the model may call now; `size` is in characters.
+    `segments` are its blocks as the provider's cache sees them."""
 
     model: str
     max_tokens: int
@@ -69,6 +71,8 @@ class Request:
     stream: bool
     size: int
     digest: str
+    segments: tuple[Segment, ...] = ()
+    wants_usage: bool = True
 
 
 class StopReason(StrEnum):
@@ -94,10 +98,13 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call, as the scenario's `usage` counts them. Caching is not simulated."""
+    """Tokens of one call, as the scenario's `usage` counts them; `input_tokens` are those that were
+    neither read from the cache nor written to it."""
 
     input_tokens: int
     output_tokens: int
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
 
 
 def say(text: str) -> Reply:
@@ -119,9 +126,12 @@ def usage_body(usage: Usage) -> Json:
     """The `usage` object of a message."""
     return {
         "input_tokens": usage.input_tokens,
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": 0,
-        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": usage.cache_write_tokens,
+            "ephemeral_1h_input_tokens": 0,
+        },
         "output_tokens": usage.output_tokens,
         "service_tier": "standard",
     }
@@ -153,6 +163,6 @@ def error_body(error: WireError, request_id: str) -> Json:
     """The body of an error answer."""
     return {
         "type": "error",
-        "error": {"type": error.kind.value, "message": error.message},
+        "error": {"type": error.told.value, "message": error.message},
         "request_id": request_id,
     }

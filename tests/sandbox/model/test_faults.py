@@ -100,7 +100,7 @@ async def test_nonsense_is_prose_and_empty_is_nothing() -> None:
     assert {nonsense.json()["stop_reason"], empty.json()["stop_reason"]} == {"end_turn"}
 
 
-@pytest.mark.parametrize("kind", list(FaultKind))
+@pytest.mark.parametrize("kind", [kind for kind in FaultKind if not kind.spoils_stream])
 async def test_every_kind_can_be_asked_for(kind: FaultKind) -> None:
     """No kind is accepted by the schema and then ignored."""
     answers = await ask(serve({"kind": kind.value}), SECOND, SECOND)

@@ -9,6 +9,8 @@ from app.agents.port import AgentErrorKind, AgentFailure
 from app.domain.redaction import redact
 
 _MESSAGE_CHARS = 500
+_NO_FINISH = "ended without a `finish_reason`"
+"""How pydantic-ai words a stream that broke off; it has no class of its own."""
 
 
 def classify(error: Exception, *, started: bool, secrets: Iterable[str] = ()) -> AgentFailure:
@@ -32,6 +34,8 @@ def _kind(error: Exception, *, started: bool) -> AgentErrorKind:
 
     if isinstance(error, known.ModelConnectionError):
         return _connection_kind(error, started=started)
+    if started and _NO_FINISH in str(error):
+        return AgentErrorKind.CUT_STREAM
     for types, kind in _table():
         if isinstance(error, types):
             return kind

@@ -173,6 +173,7 @@ def _anthropic(name: str, provider: ProviderSettings, client: httpx2.AsyncClient
 def _openai(name: str, provider: ProviderSettings, client: httpx2.AsyncClient) -> Model:
     from openai import AsyncOpenAI, Omit
     from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai import OpenAIProvider
 
     sdk = AsyncOpenAI(
@@ -182,4 +183,6 @@ def _openai(name: str, provider: ProviderSettings, client: httpx2.AsyncClient) -
         max_retries=0,
         http_client=client,
     )
-    return OpenAIChatModel(name, provider=OpenAIProvider(openai_client=sdk))
+    # An answer that ends without saying why was cut: it must never pass for a whole one.
+    profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+    return OpenAIChatModel(name, provider=OpenAIProvider(openai_client=sdk), profile=profile)
