@@ -137,13 +137,27 @@ class Settings(BaseSettings):
     reviewer_config_url: str | None = None
     """Where remote overrides of reviewers are fetched from."""
     reviewer_config_token: SecretStr | None = None
+    codex: str | None = None
+    """The organisation's rules: a YAML file, or its https:// address."""
+    agents_md_template: Path | None = None
+    """A file that shows how an AGENTS.md of this organisation should look."""
+    telemetry_url: str | None = None
+    """A collector of the operator's that gets events as JSON Lines; none: nothing is sent."""
+    telemetry_token: SecretStr | None = None
+    tracing: bool = False
+    """Whether sessions of agents are traced through OpenTelemetry."""
     internal_hosts: str = ""
     """Hosts inside the operator's network that documents may be fetched from."""
     plugins_off: str = ""
     """Names of plugins, separated by commas, that are left out."""
 
     @field_validator(
-        "github_api_url", "github_web_url", "public_url", "model_base_url", "gateway_url"
+        "github_api_url",
+        "github_web_url",
+        "public_url",
+        "model_base_url",
+        "gateway_url",
+        "telemetry_url",
     )
     @classmethod
     def _http_url(cls, value: str | None) -> str | None:

@@ -91,6 +91,7 @@ async def open_table(services: Services, parts: Parts | None = None) -> AsyncIte
     keep_secrets_of(settings)
     async with AsyncExitStack() as stack:
         plugins = plugins_of(settings)
+        stack.push_async_callback(plugins.aclose)
         runtimes = Runtimes(chosen.make_runtime or direct_runtimes())
         await stack.enter_async_context(runtimes)
         # What is wrong with a plugin, or missing in the settings, is said before any job begins.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -52,7 +53,7 @@ def run(request: ReviewRequest) -> int:
 
 async def _review(request: ReviewRequest, settings: Settings) -> Report:
     plugins = plugins_of(settings)
-    async with Runtimes(direct_runtimes()) as runtimes:
+    async with Runtimes(direct_runtimes()) as runtimes, aclosing(plugins):
         with loading():
             from app.cli.review_flow import review
 

@@ -27,6 +27,7 @@ from app.plugins.lifecycle import PluginHost
 from app.plugins.runtimes import RuntimeSource
 from app.review.assembly import configured, evidence
 from app.review.brief import Assignment, judged, plan_of, write_brief
+from app.review.codex import by_the_codex
 from app.review.conduct import Conducted, MemoryJournal, conduct
 from app.review.context import write_run_files
 from app.review.judge import Judgement, NewFinding
@@ -53,6 +54,7 @@ async def review(request: ReviewRequest, plugins: PluginHost, runtimes: RuntimeS
     runtime = await runtimes.for_run(configuration)
     conducted = await _conduct(change, Prepared(plan, configuration, found), runtime)
     plan = replace(plan, coverage=plan.coverage.failed("not_reviewed", conducted.unread))
+    conducted = by_the_codex(conducted, configuration.codex)
     judgement = await judged(change.source, plan, conducted)
     return Report(change, plan, fail_on, _round(change, plan, conducted, judgement))
 

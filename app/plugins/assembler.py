@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from app.agents.prompt_context import PromptContext
+from app.agents.prompt_context import AddedContext, PromptContext
 from app.control import routing as table
 from app.control.routing import Chain, Routing
 from app.domain.runs import SHIPPED_AGENTS, AgentName
 from app.errors import ConfigurationError, PluginError
+from app.plugins.codex import Codex
 from app.plugins.configuration import RunConfiguration
 from app.plugins.contributions import (
     READING,
@@ -22,12 +23,14 @@ from app.plugins.contributions import (
     Header,
     McpServer,
     ModelTier,
+    Observer,
     Pin,
     PromptSection,
     Provider,
     Replacement,
     Restriction,
     Route,
+    Rules,
     ShippedRouting,
     SwitchOff,
     Variable,
@@ -38,6 +41,8 @@ NO_MODEL = (
     "No model can be reached: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or "
     "MERGEWARD_MODEL_BASE_URL for a compatible server."
 )
+
+_CODEX_READERS = frozenset({AgentName.COMPLIANCE, AgentName.COORDINATOR})
 
 _T = TypeVar("_T")
 
@@ -66,6 +71,8 @@ def assemble(given: Sequence[Contributed]) -> RunConfiguration:
         headers=MappingProxyType(_headers(pool)),
         environment=MappingProxyType({item.name: item.value for _, item in pool.of(Variable)}),
         mcp_servers=tuple(item for _, item in pool.of(McpServer)),
+        codex=_codex(pool),
+        observers=tuple(item.session for _, item in pool.of(Observer)),
     )
 
 
@@ -183,7 +190,13 @@ def _context(pool: _Pool) -> PromptContext:
         )
     fields = {item.field: item.value for _, item in pool.of(Replacement)}
     sections = tuple(item.added for _, item in pool.of(PromptSection))
+    if rules := _codex(pool).text:
+        sections += (AddedContext("compliance", "Codex", rules, _CODEX_READERS),)
     return replace(described, **fields, added=described.added + sections)  # type: ignore[arg-type]  # names are checked where they are given
+
+
+def _codex(pool: _Pool) -> Codex:
+    return next((item.codex for _, item in pool.of(Rules)), Codex())
 
 
 def _permissions(pool: _Pool) -> dict[AgentName, frozenset[str]]:

@@ -12,7 +12,8 @@ from app.agents.prompts import SystemPrompt, render_reviewer
 from app.agents.runtimes.direct.providers import ProviderSettings
 from app.control.routing import Routing
 from app.domain.runs import AgentName
-from app.plugins.contributions import READING, Agent, McpServer
+from app.plugins.codex import Codex
+from app.plugins.contributions import READING, Agent, McpServer, SessionObserver
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class RunConfiguration:
 
     `agents` are the plugins' own beside the shipped ones; `headers` go with each request to the
     provider of that name; `environment` is for agents that are programs. `permissions` holds the
-    agents that may do less than read everything.
+    agents that may do less than read everything. `observers` are told of every session.
     """
 
     routing: Routing
@@ -33,6 +34,8 @@ class RunConfiguration:
     headers: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     environment: Mapping[str, SecretStr] = field(default_factory=dict)
     mcp_servers: tuple[McpServer, ...] = ()
+    codex: Codex = field(default_factory=Codex)
+    observers: tuple[SessionObserver, ...] = ()
 
     def system_of(self, agent: AgentName) -> SystemPrompt | None:
         """The system prompt of a plugin's agent; None for a shipped one, which has its own."""

@@ -12,6 +12,8 @@ from app.agents.configured import providers_of, routing_of
 from app.control.routing import shipped_routing
 from app.errors import ConfigurationError, PluginError
 from app.plugins.assembler import NO_MODEL
+from app.plugins.builtin.agents_md import AgentsMdPlugin, read_template
+from app.plugins.builtin.compliance import CompliancePlugin
 from app.plugins.builtin.gateway import (
     GatewayModels,
     GatewayOptions,
@@ -22,11 +24,14 @@ from app.plugins.builtin.github import GitHubPlugin
 from app.plugins.builtin.local import LocalPlugin
 from app.plugins.builtin.models import ModelsPlugin
 from app.plugins.builtin.reviewer_config import RemoteOptions, ReviewerConfigPlugin
+from app.plugins.builtin.telemetry import TelemetryPlugin
+from app.plugins.builtin.tracing import TracingPlugin
 from app.plugins.discovery import installed_entries, load_plugin
 from app.plugins.fetch import Fetcher
 from app.plugins.lifecycle import PluginHost
 from app.plugins.port import ReviewPlugin
 from app.settings import Settings
+from app.telemetry.tracker import Tracker
 
 
 def plugins_of(settings: Settings, entries: Sequence[EntryPoint] | None = None) -> PluginHost:
@@ -53,6 +58,15 @@ def _built_in(settings: Settings) -> tuple[ReviewPlugin, ...]:
     if settings.reviewer_config_url:
         remote = RemoteOptions(settings.reviewer_config_url, settings.reviewer_config_token)
         plugins.append(ReviewerConfigPlugin(remote, fetcher))
+    template = settings.agents_md_template
+    plugins.append(CompliancePlugin(settings.codex, fetcher))
+    plugins.append(AgentsMdPlugin(read_template(template) if template is not None else None))
+    if settings.telemetry_url:
+        token = settings.telemetry_token
+        secret = token.get_secret_value() if token is not None else None
+        plugins.append(TelemetryPlugin(Tracker(settings.telemetry_url, secret)))
+    if settings.tracing:
+        plugins.append(TracingPlugin())
     return tuple(plugins)
 
 

@@ -20,7 +20,8 @@ from app.control.routing import Chain, Routing
 from app.domain.diff import FileChange
 from app.domain.runs import SHIPPED_AGENTS, AgentName, Tier
 from app.errors import PluginError
-from app.logs import keep_secret
+from app.logs import get_logger, keep_secret
+from app.plugins.codex import Codex
 from app.plugins.contributions import (
     READING,
     Agent,
@@ -30,13 +31,16 @@ from app.plugins.contributions import (
     Header,
     McpServer,
     ModelTier,
+    Observer,
     Pin,
     PromptSection,
     Provider,
     Replacement,
     Restriction,
     Route,
+    Rules,
     RunWhen,
+    SessionObserver,
     ShippedRouting,
     SwitchOff,
     Variable,
@@ -44,8 +48,13 @@ from app.plugins.contributions import (
 )
 from app.plugins.facts import ReadFile, RunFacts, RunView
 
+log = get_logger(__name__)
+
 SECTION_CHARS = 20_000
 """Characters of one prompt section or piece of evidence; the rest is cut, and the cut is said."""
+
+CODEX_CHARS = 60_000
+"""Characters of all rules together: about 15,000 tokens in the compliance reviewer's prompt."""
 
 EVIDENCE_CHARS = 40_000
 """Characters of all evidence of one plugin in one run: about 10,000 tokens in each session."""
@@ -61,16 +70,21 @@ _CUT = "\n[cut here]"
 class BootstrapContext:
     """What `bootstrap` sees: the run's facts, and the files of the base side of the change."""
 
-    __slots__ = ("_read", "facts")
+    __slots__ = ("_plugin", "_read", "facts")
 
-    def __init__(self, facts: RunFacts, read: ReadFile) -> None:
+    def __init__(self, plugin: str, facts: RunFacts, read: ReadFile) -> None:
         self.facts = facts
+        self._plugin = plugin
         self._read = read
 
     async def read(self, path: str) -> bytes | None:
         """A file as it was before the change, which is what somebody has accepted. None: there is
         none, or the policy withholds it."""
         return await self._read(path)
+
+    def warn(self, what: str, why: str) -> None:
+        """Say in the log what this run goes without."""
+        log.warning(what, plugin=self._plugin, repository=self.facts.repository, why=why)
 
 
 class ConfigureContext:
@@ -195,9 +209,17 @@ class ConfigureContext:
         """Say how an AGENTS.md of this organisation should look."""
         self._give(Replacement("agents_md_template", _cut(text, SECTION_CHARS)))
 
-    def codex(self, text: str) -> None:
-        """Give the organisation's rules, which the compliance reviewer judges by."""
-        self._give(Replacement("codex", _cut(text, SECTION_CHARS)))
+    def codex(self, codex: Codex) -> None:
+        """Give the organisation's rules, which the compliance reviewer judges by. Its findings must
+        name one of them."""
+        if len(codex.text) > CODEX_CHARS:
+            raise PluginError(f"the codex is longer than {CODEX_CHARS:,} characters")
+        self._give(Rules(codex))
+
+    def observe(self, session: SessionObserver) -> None:
+        """Be told of each session's events. `session` is called when one begins, and what it
+        returns with each event: it must not wait. Errors of both are logged and survived."""
+        self._give(Observer(session))
 
     def prompt_section(self, title: str, text: str, *, agents: Iterable[str] | None = None) -> None:
         """Tell agents something beside the change (None: all of them). It is data to them: it is

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from pydantic import SecretStr
 
+from app.agents.port import AgentEvent
 from app.agents.prompt_context import AddedContext, PromptContext
 from app.agents.prompts import PromptFile
 from app.agents.runtimes.direct.providers import ProviderSettings
 from app.control.routing import Chain, Routing
 from app.domain.runs import AgentName, Tier
+from app.plugins.codex import Codex
+
+SessionObserver: TypeAlias = Callable[[], Callable[[AgentEvent], None]]
 
 READING = frozenset({"read_patch", "read_file", "grep", "glob", "list"})
 """All that an agent of a review may ever be permitted: to read the change and its repository."""
@@ -168,6 +172,25 @@ class Replacement:
 
 
 @dataclass(frozen=True, slots=True)
+class Rules:
+    """The codex that the compliance reviewer judges by."""
+
+    codex: Codex
+
+    @property
+    def key(self) -> str:
+        return "the codex"
+
+
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """Makes, for each session, what is told of its events."""
+
+    session: SessionObserver
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PromptSection:
     added: AddedContext
     key: str | None = None
@@ -211,6 +234,8 @@ Contribution: TypeAlias = (
     | Header
     | Description
     | Replacement
+    | Rules
+    | Observer
     | PromptSection
     | Restriction
     | McpServer

@@ -21,6 +21,9 @@ log = get_logger(__name__)
 BOOTSTRAP_S = 5.0
 """Seconds that one plugin's bootstrap may take: a review must not wait for somebody's server."""
 
+CLOSE_S = 3.0
+"""Seconds that one plugin may take at the end of the process."""
+
 POST_CONFIGURE_S = 120.0
 """Seconds that one plugin may look at a change: as long as a slow analyzer of a large one."""
 
@@ -46,7 +49,7 @@ class PluginHost:
         Raises PluginError naming the plugin that failed, or the two that contradict each other;
         ConfigurationError when no model can be reached.
         """
-        contexts = [BootstrapContext(facts, read) for _ in self.plugins]
+        contexts = [BootstrapContext(plugin.name, facts, read) for plugin in self.plugins]
         prepared = await asyncio.gather(
             *(
                 _survived(plugin, "bootstrap", plugin.bootstrap(context), self.bootstrap_s)
@@ -71,6 +74,12 @@ class PluginHost:
             )
         )
         return tuple(added for context in contexts for added in context.given())
+
+    async def aclose(self) -> None:
+        """Let each plugin end what it began, all at once. No run may be going on."""
+        await asyncio.gather(
+            *(_survived(plugin, "close", plugin.close(), CLOSE_S) for plugin in self.plugins)
+        )
 
 
 async def _survived(

@@ -39,3 +39,7 @@ class ReviewPlugin:
         After assembly and planning, all plugins' at once, 2 minutes for each. A failure is logged;
         evidence that was added before it stays.
         """
+
+    async def close(self) -> None:
+        """End what this plugin began, at the end of the process. At most 3 seconds; a failure is
+        logged."""

@@ -8,10 +8,21 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from app.agents.port import AgentResult, AgentTask, EventSink, Runtime, ignore_events
+from app.agents.port import (
+    AgentEvent,
+    AgentResult,
+    AgentTask,
+    EventSink,
+    Runtime,
+    ignore_events,
+)
 from app.agents.runtimes.direct.providers import ProviderSettings
 from app.errors import PluginError
+from app.logs import get_logger
 from app.plugins.configuration import RunConfiguration
+from app.plugins.contributions import SessionObserver
+
+log = get_logger(__name__)
 
 MakeRuntime = Callable[[tuple[ProviderSettings, ...]], AbstractAsyncContextManager[Runtime]]
 
@@ -41,7 +52,7 @@ class Runtimes:
         """Raises PluginError when every run has other providers."""
         async with self._opening:
             runtime = await self._runtime(configuration.providers)
-        return _WithHeaders(runtime, configuration.headers) if configuration.headers else runtime
+        return _for_run(runtime, configuration)
 
     async def _runtime(self, providers: tuple[ProviderSettings, ...]) -> Runtime:
         for known, runtime in self._opened:
@@ -71,17 +82,45 @@ class OneRuntime:
     runtime: Runtime
 
     async def for_run(self, configuration: RunConfiguration) -> Runtime:
-        if configuration.headers:
-            return _WithHeaders(self.runtime, configuration.headers)
-        return self.runtime
+        return _for_run(self.runtime, configuration)
+
+
+def _for_run(runtime: Runtime, configuration: RunConfiguration) -> Runtime:
+    if not configuration.headers and not configuration.observers:
+        return runtime
+    return _RunRuntime(runtime, configuration.headers, configuration.observers)
 
 
 @dataclass(frozen=True, slots=True)
-class _WithHeaders:
-    """Gives each task the headers of its run."""
+class _RunRuntime:
+    """Gives each task the headers of its run, and tells the observers of each session's events."""
 
     runtime: Runtime
     headers: Mapping[str, Mapping[str, str]]
+    observers: tuple[SessionObserver, ...]
 
     async def run(self, task: AgentTask, on_event: EventSink = ignore_events) -> AgentResult:
-        return await self.runtime.run(replace(task, headers=self.headers), on_event)
+        told = [observe for make in self.observers if (observe := _begun(make)) is not None]
+
+        async def on_all(event: AgentEvent) -> None:
+            for observe in told:
+                _tell(observe, event)
+            await on_event(event)
+
+        task = replace(task, headers=self.headers) if self.headers else task
+        return await self.runtime.run(task, on_all if told else on_event)
+
+
+def _begun(make: SessionObserver) -> Callable[[AgentEvent], None] | None:
+    try:
+        return make()
+    except Exception:
+        log.exception("an observer of sessions failed")
+        return None
+
+
+def _tell(observe: Callable[[AgentEvent], None], event: AgentEvent) -> None:
+    try:
+        observe(event)
+    except Exception:
+        log.exception("an observer of sessions failed")

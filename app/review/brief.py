@@ -77,11 +77,19 @@ async def plan_of(source: Source, policy: Policy, configuration: RunConfiguratio
     facts = await file_facts(source, policy)
 
     def decide() -> ReviewPlan:
-        shipped = available_agents() - configuration.switched_off
+        shipped = shipped_for(configuration, available_agents())
         plan = staffed(plan_review(facts, policy, shipped), policy, configuration)
         return within_windows(plan, policy, configuration.routing)
 
     return await asyncio.to_thread(decide)
+
+
+def shipped_for(
+    configuration: RunConfiguration, available: frozenset[AgentName]
+) -> frozenset[AgentName]:
+    """The shipped agents that may take part. Without rules there is nothing to comply with."""
+    off = configuration.switched_off
+    return available - (off if configuration.codex.rules else off | {AgentName.COMPLIANCE})
 
 
 def staffed(plan: ReviewPlan, policy: Policy, configuration: RunConfiguration) -> ReviewPlan:

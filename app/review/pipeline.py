@@ -28,6 +28,7 @@ from app.jobs.places import repo_of
 from app.review.admit import admit, reason_of, refuse_closed
 from app.review.assembly import configured, evidence, run_facts
 from app.review.brief import Assignment, judged, plan_of, write_brief
+from app.review.codex import by_the_codex
 from app.review.conduct import Conducted, conduct
 from app.review.context import known_findings
 from app.review.endings import (
@@ -183,6 +184,7 @@ async def _review(
         coverage = plan.coverage.failed("not_reviewed")
         await end_run(job, facts, RunState.FAILED, str(error), said, coverage=coverage)
         return
+    conducted = by_the_codex(conducted, configuration.codex)
     result = await _judged(facts, source, plan, conducted)
     if await _overtaken(forge, facts):
         await end_run(job, facts, RunState.CANCELLED, "superseded", OVERTAKEN)

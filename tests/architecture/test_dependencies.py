@@ -23,7 +23,7 @@ MODULES = {
     "uvicorn", "yaml",
 }  # fmt: skip
 """The top-level modules of the declared packages that the product imports by name."""
-COMPANIONS = {"anthropic", "httpx2", "jwt", "openai", "pydantic_core", "starlette"}
+COMPANIONS = {"anthropic", "httpx2", "jwt", "openai", "opentelemetry", "pydantic_core", "starlette"}
 """Modules that always come with one of those; docs/dependencies.md names them."""
 
 

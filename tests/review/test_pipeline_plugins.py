@@ -9,10 +9,13 @@ import pytest
 
 from app.agents.port import AgentTask
 from app.control.routing import shipped_routing
-from app.domain.runs import AgentName, RunState, Tier
+from app.domain.runs import SHIPPED_AGENTS, AgentName, RunState, Tier
+from app.plugins.codex import Codex, Rule
 from app.plugins.context import ConfigureContext, RunContext
 from app.plugins.contributions import RunWhen
-from tests.plugins.factories import Made, prompt_file
+from app.plugins.facts import no_file
+from app.review.brief import shipped_for
+from tests.plugins.factories import FACTS, Made, prompt_file
 from tests.review.story import BASE, PLANTED, SEARCH, Story, finding, findings, plugins
 
 HEAD = {**BASE, SEARCH: PLANTED}
@@ -151,3 +154,12 @@ async def test_what_the_forge_says_of_the_change(story: Story, labels: tuple[str
     assert ('source="github"' in general.prompt) == bool(labels)
     assert ("labels: db" in general.prompt) == bool(labels)
     assert "</pr_input>" not in general.prompt
+
+
+@pytest.mark.parametrize("rules", [(), (Rule(id="ENG-001", title="Handlers are thin"),)])
+async def test_compliance_runs_only_with_a_codex(rules: tuple[Rule, ...]) -> None:
+    """Without rules there is nothing to judge by."""
+    host = plugins(shipped_routing("anthropic"), Made("rules", lambda c: c.codex(Codex(rules))))
+    configuration = await host.configured(FACTS, no_file)
+    shipped = shipped_for(configuration, frozenset(SHIPPED_AGENTS))
+    assert (AgentName.COMPLIANCE in shipped) == bool(rules)
