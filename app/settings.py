@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
@@ -118,7 +118,10 @@ class Settings(BaseSettings):
         ),
     )
     model_base_url: str | None = None
-    """Base URL of an Anthropic-compatible server to use instead of the provider's own."""
+    """Base URL of a compatible server to use instead of the provider's own."""
+    model_wire: Literal["anthropic", "openai"] = "anthropic"
+    """What `model_base_url` speaks: Anthropic's Messages API, or OpenAI's chat completions (Ollama,
+    vLLM and most gateways; the URL then ends in `/v1`)."""
     model_api_key: SecretStr | None = None
     """The key sent to `model_base_url`, when it needs one."""
     model: str | None = None

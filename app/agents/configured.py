@@ -11,22 +11,26 @@ from app.settings import Settings
 
 def routing_of(settings: Settings) -> Routing:
     """The configured provider with its shipped chains, or the operator's one model."""
-    uses_openai = settings.anthropic_api_key is None and settings.model_base_url is None
+    if settings.model_base_url is not None:
+        return shipped_routing(settings.model_wire, override=settings.model)
+    uses_openai = settings.anthropic_api_key is None
     return shipped_routing("openai" if uses_openai else "anthropic", override=settings.model)
 
 
 def providers_of(settings: Settings) -> tuple[ProviderSettings, ...]:
     """Every provider that the settings give a key or an address for; () for none."""
+    keys = {
+        WireFormat.ANTHROPIC: settings.anthropic_api_key,
+        WireFormat.OPENAI: settings.openai_api_key,
+    }
+    at_base = WireFormat(settings.model_wire) if settings.model_base_url else None
     providers = []
-    key = settings.model_api_key if settings.model_base_url else settings.anthropic_api_key
-    if key is not None or settings.model_base_url is not None:
-        secret = key.get_secret_value() if key else "not-needed"
-        providers.append(
-            ProviderSettings("anthropic", WireFormat.ANTHROPIC, secret, settings.model_base_url)
-        )
-    if settings.openai_api_key is not None:
-        secret = settings.openai_api_key.get_secret_value()
-        providers.append(ProviderSettings("openai", WireFormat.OPENAI, secret))
+    for wire, key in keys.items():
+        url = settings.model_base_url if wire is at_base else None
+        own = settings.model_api_key if url else key
+        if own is not None or url is not None:
+            secret = own.get_secret_value() if own else "not-needed"
+            providers.append(ProviderSettings(wire.value, wire, secret, url))
     return tuple(providers)
 
 

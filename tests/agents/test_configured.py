@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.agents.configured import direct_runtimes, providers_of
+from app.agents.configured import direct_runtimes, providers_of, routing_of
 from app.agents.port import ModelRef
 from app.agents.runtimes.direct import ProviderSettings, WireFormat
 from app.settings import load_settings
@@ -39,6 +39,49 @@ def test_providers_and_their_keys(given: dict[str, Any], keys: tuple[str, ...]) 
     connections = direct_runtimes()(providers)._connections
     assert connections.secrets() == keys
     assert connections.knows(ModelRef("anthropic", "m")) == ("o" * 8 not in keys[:1])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "chain"),
+    [
+        pytest.param(
+            {"model_base_url": GATEWAY, "model_wire": "openai", "model_api_key": "g" * 8},
+            [("openai", "g" * 8, GATEWAY)],
+            "openai",
+            id="a-server-of-openai's-format",
+        ),
+        pytest.param(
+            {
+                "model_base_url": GATEWAY,
+                "model_wire": "openai",
+                "openai_api_key": "o" * 8,
+                "anthropic_api_key": "a" * 8,
+            },
+            [("anthropic", "a" * 8, None), ("openai", "not-needed", GATEWAY)],
+            "openai",
+            id="it-never-gets-openai's-key",
+        ),
+        pytest.param(
+            {"model_base_url": GATEWAY}, [("anthropic", "not-needed", GATEWAY)], "anthropic",
+            id="anthropic's-unless-told",
+        ),
+        pytest.param(
+            {"openai_api_key": "o" * 8, "model_wire": "anthropic"},
+            [("openai", "o" * 8, None)],
+            "openai",
+            id="the-format-is-of-the-address",
+        ),
+    ],
+)  # fmt: skip
+def test_the_address_speaks_one_format(
+    given: dict[str, Any], expected: list[tuple[str, str, str | None]], chain: str
+) -> None:
+    """The other provider stays what it is, and agents run on the chains of what is at the
+    address."""
+    settings = load_settings(**(NOTHING | given))
+    found = [(one.name, one.api_key, one.base_url) for one in providers_of(settings)]
+    assert found == expected
+    assert routing_of(settings).provider == chain
 
 
 def test_without_a_key_and_an_address_there_is_no_provider() -> None:
