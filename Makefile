@@ -3,7 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
-SOURCES := app loop_guards migrations tests bench
+SOURCES := app loop_guards migrations tests bench docs/examples
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 UV_COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-annotate \
 	--no-emit-index-url --custom-compile-command "make lock" --quiet

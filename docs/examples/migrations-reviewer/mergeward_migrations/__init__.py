@@ -1,0 +1,1 @@
+"""A reviewer of database migrations for Mergeward."""
