@@ -127,6 +127,11 @@ class Settings(BaseSettings):
     model: str | None = None
     """One model for every agent, instead of the shipped defaults."""
 
+    breaker_failures: int = Field(default=5, ge=1, le=100)
+    """Failures of a model in a row after which it is not asked for a while."""
+    breaker_seconds: float = Field(default=120.0, gt=0, le=3600)
+    """How long a model that failed is left alone before one call may try it again."""
+
     gateway_url: str | None = None
     """Address of a gateway that every model is reached through, by `/anthropic` and `/openai`."""
     gateway_token: SecretStr | None = None

@@ -10,8 +10,9 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from functools import partial
 
-from app.agents.configured import direct_runtimes
+from app.agents.configured import direct_runtimes, open_breakers
 from app.agents.port import Runtime
+from app.agents.runtimes.direct import Surroundings
 from app.commands.check_actions import handle_check_action
 from app.commands.flow import handle_comment
 from app.commands.services import CommandServices
@@ -92,7 +93,9 @@ async def open_table(services: Services, parts: Parts | None = None) -> AsyncIte
     async with AsyncExitStack() as stack:
         plugins = plugins_of(settings)
         stack.push_async_callback(plugins.aclose)
-        runtimes = Runtimes(chosen.make_runtime or direct_runtimes())
+        breakers = await stack.enter_async_context(open_breakers(settings))
+        around = Surroundings(breakers=breakers)
+        runtimes = Runtimes(chosen.make_runtime or direct_runtimes(around))
         await stack.enter_async_context(runtimes)
         # What is wrong with a plugin, or missing in the settings, is said before any job begins.
         fixing = await plugins.configured(RunFacts(RunKind.FIX, repository=""), no_file)

@@ -16,10 +16,18 @@ from app.agents.port import AgentErrorKind, ModelRef
 
 @dataclass(frozen=True, slots=True)
 class BreakerSettings:
-    """Consecutive failures that open it, and seconds until a probe may pass."""
+    """Consecutive failures that open it, and seconds until a probe may pass.
+
+    `lost_after_s` is when a probe that has not reported counts as lost. Not less than a reviewer's
+    timeout (DESIGN §4): models think for minutes, and were every slow probe given up for the next
+    one, the breaker of a slow model would never close. `ask_again_s` is how long those who are
+    refused while a probe is out should wait.
+    """
 
     failures_to_open: int = 5
     open_s: float = 120.0
+    lost_after_s: float = 300.0
+    ask_again_s: float = 5.0
 
 
 class BreakerMode(StrEnum):
@@ -43,11 +51,15 @@ class BreakerState:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Whether a call may go. `wait_s` is how long until it is worth asking again, when not."""
+    """Whether a call may go. `wait_s` is how long until it is worth asking again, when not.
+
+    `shared` says that breakers beyond this process decided.
+    """
 
     granted: bool
     period: int
     wait_s: float = 0.0
+    shared: bool = False
 
 
 class CallOutcome(StrEnum):
@@ -68,12 +80,15 @@ def outcome_of(kind: AgentErrorKind | None) -> CallOutcome:
 def admit(
     state: BreakerState, now: float, settings: BreakerSettings
 ) -> tuple[BreakerState, Admission]:
-    """Ask for one call. A probe that never reported counts as lost after `open_s`."""
+    """Ask for one call. A clock that was set back only begins the pause anew."""
     if state.mode is BreakerMode.CLOSED:
         return state, Admission(granted=True, period=state.period)
-    wait = state.since + settings.open_s - now
+    state = replace(state, since=min(state.since, now))
+    is_out = state.mode is BreakerMode.PROBING
+    wait = state.since + (settings.lost_after_s if is_out else settings.open_s) - now
     if wait > 0:
-        return state, Admission(granted=False, period=state.period, wait_s=wait)
+        told = min(wait, settings.ask_again_s) if is_out else wait
+        return state, Admission(granted=False, period=state.period, wait_s=told)
     probing = replace(state, mode=BreakerMode.PROBING, since=now, period=state.period + 1)
     return probing, Admission(granted=True, period=probing.period)
 
@@ -124,6 +139,8 @@ class Breakers(Protocol):
 
     async def record(self, model: ModelRef, admission: Admission, outcome: CallOutcome) -> None: ...
 
+    async def state(self, model: ModelRef) -> BreakerState: ...
+
 
 class LocalBreakers:
     """Breakers of this process alone."""
@@ -135,15 +152,18 @@ class LocalBreakers:
         self._settings = settings or BreakerSettings()
         self._states: dict[ModelRef, BreakerState] = {}
 
-    def state(self, model: ModelRef) -> BreakerState:
-        return self._states.get(model, BreakerState())
+    async def state(self, model: ModelRef) -> BreakerState:
+        return self._state(model)
 
     async def admit(self, model: ModelRef) -> Admission:
-        state, admission = admit(self.state(model), self._monotonic(), self._settings)
+        state, admission = admit(self._state(model), self._monotonic(), self._settings)
         self._states[model] = state
         return admission
 
     async def record(self, model: ModelRef, admission: Admission, outcome: CallOutcome) -> None:
         self._states[model] = record(
-            self.state(model), admission, outcome, self._monotonic(), self._settings
+            self._state(model), admission, outcome, self._monotonic(), self._settings
         )
+
+    def _state(self, model: ModelRef) -> BreakerState:
+        return self._states.get(model, BreakerState())

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 
+from app.agents.breaker import Breakers, BreakerSettings, LocalBreakers
 from app.agents.runtimes.direct import DirectRuntime, ProviderSettings, Surroundings, WireFormat
+from app.agents.shared_breakers import SharedBreakers
 from app.control.routing import Routing, shipped_routing
 from app.settings import Settings
 
@@ -38,3 +43,27 @@ def direct_runtimes(around: Surroundings | None = None) -> partial[DirectRuntime
     """Makes `direct` runtimes that share their surroundings: breakers belong to models, whichever
     providers a runtime reaches beside them."""
     return partial(DirectRuntime, around=around or Surroundings())
+
+
+@asynccontextmanager
+async def open_breakers(
+    settings: Settings,
+    *,
+    monotonic: Callable[[], float] = time.monotonic,
+    shared_clock: Callable[[], float] | None = None,
+) -> AsyncIterator[Breakers]:
+    """The breakers of all models: shared by all processes where Redis is configured, else of this
+    process alone. `shared_clock` replaces that of the Redis server."""
+    limits = BreakerSettings(
+        failures_to_open=settings.breaker_failures,
+        open_s=settings.breaker_seconds,
+    )
+    if settings.redis_url is None:
+        yield LocalBreakers(monotonic, limits)
+        return
+    # Most installations have no Redis: its client is loaded where there is one.
+    from app.state.redis import open_cells
+
+    address = settings.redis_url.get_secret_value()
+    async with open_cells(address, clock=shared_clock) as cells:
+        yield SharedBreakers(cells, monotonic, limits)

@@ -69,13 +69,25 @@ def next_step(
     if not failure.kind.is_retryable or remaining_s < policy.minimum_left_s:
         return GiveUp()
     wait = _wait(failure, attempt, policy)
+    if failure.kind is AgentErrorKind.BREAKER_OPEN:
+        return _refused(wait, models_left, remaining_s, policy)
     patient = attempt < policy.attempts_per_model and wait <= policy.longest_wait_s
     if patient and remaining_s - wait >= policy.minimum_left_s:
         return Again(wait)
     return NextModel() if models_left > 0 else GiveUp()
 
 
+def _refused(wait: float, models_left: int, remaining_s: float, policy: RetryPolicy) -> NextStep:
+    """A breaker's refusal is no attempt: a sibling is asked at once, and where there is none, the
+    session waits as often as its time allows."""
+    if models_left > 0:
+        return NextModel()
+    return Again(wait) if remaining_s - wait >= policy.minimum_left_s else GiveUp()
+
+
 def _wait(failure: AgentFailure, attempt: int, policy: RetryPolicy) -> float:
+    if failure.kind is AgentErrorKind.BREAKER_OPEN:
+        return max(policy.first_wait_s, failure.retry_after or 0.0)
     backoff = policy.first_wait_s * float(2 ** (attempt - 1))
     if failure.kind in (AgentErrorKind.NO_START, AgentErrorKind.STALLED):
         return 0.0

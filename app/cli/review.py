@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from app.agents.configured import direct_runtimes
+from app.agents.configured import direct_runtimes, open_breakers
+from app.agents.runtimes.direct import Surroundings
 from app.cli.loading import loading
 from app.cli.output import results_only_on_stdout, tolerate
 from app.errors import MergewardError
@@ -53,7 +54,11 @@ def run(request: ReviewRequest) -> int:
 
 async def _review(request: ReviewRequest, settings: Settings) -> Report:
     plugins = plugins_of(settings)
-    async with Runtimes(direct_runtimes()) as runtimes, aclosing(plugins):
+    async with (
+        open_breakers(settings) as breakers,
+        Runtimes(direct_runtimes(Surroundings(breakers=breakers))) as runtimes,
+        aclosing(plugins),
+    ):
         with loading():
             from app.cli.review_flow import review
 

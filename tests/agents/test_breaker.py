@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
@@ -21,7 +21,7 @@ from app.agents.breaker import (
 )
 from app.agents.port import AgentErrorKind, ModelRef
 
-SETTINGS = BreakerSettings(failures_to_open=3, open_s=30.0)
+SETTINGS = BreakerSettings(failures_to_open=3, open_s=30.0, lost_after_s=30.0)
 GOOD, BAD, NEITHER = CallOutcome.GOOD, CallOutcome.BAD, CallOutcome.NEITHER
 
 
@@ -94,6 +94,26 @@ def test_a_lost_probe_does_not_wedge() -> None:
     assert line.mode == BreakerMode.PROBING
     line.tell(second, BAD)
     assert line.mode == BreakerMode.OPEN
+
+
+def test_a_slow_probe_is_not_lost_to_the_next() -> None:
+    """A model that thinks longer than the pause can still close its breaker."""
+    slow = BreakerSettings(failures_to_open=1, open_s=30.0, lost_after_s=300.0)
+    state, first = admit(BreakerState(), 0, slow)
+    state, probe = admit(record(state, first, BAD, 0, slow), 31, slow)
+    state, other = admit(state, 200, slow)
+    assert (probe.granted, other.granted, other.wait_s) == (True, False, slow.ask_again_s)
+    assert record(state, probe, GOOD, 210, slow).mode is BreakerMode.CLOSED
+
+
+def test_a_clock_that_was_set_back_does_not_wedge() -> None:
+    """The pause begins anew, and ends."""
+    line = opened()
+    line.state = replace(line.state, since=9999.0)
+    line.now = 100
+    assert not line.ask().granted
+    line.now = 131
+    assert line.ask().granted
 
 
 def test_own_mistakes_are_neither_failure_nor_success() -> None:

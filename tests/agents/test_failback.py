@@ -40,6 +40,18 @@ def failure(
         pytest.param(
             failure(AgentErrorKind.NO_START), 1, 1, 300.0, Again(0.0), id="silence-needs-no-wait"
         ),
+        pytest.param(
+            failure(AgentErrorKind.BREAKER_OPEN, 9.0), 1, 1, 300.0, NextModel(), id="open-goes-on"
+        ),
+        pytest.param(
+            failure(AgentErrorKind.BREAKER_OPEN, 90.0), 7, 0, 300.0, Again(90.0), id="open-waits"
+        ),
+        pytest.param(
+            failure(AgentErrorKind.BREAKER_OPEN, 190.0), 1, 0, 300.0, GiveUp(), id="open-too-long"
+        ),
+        pytest.param(
+            failure(AgentErrorKind.BREAKER_OPEN, 0.0), 1, 0, 300.0, Again(1.0), id="never-at-once"
+        ),
     ],
 )
 def test_next_step(
@@ -80,7 +92,10 @@ def test_a_wait_always_leaves_enough(
     step = next_step(
         failure(kind, retry_after), attempt=attempt, models_left=left, remaining_s=remaining
     )
-    if isinstance(step, Again):
+    if isinstance(step, Again) and kind is AgentErrorKind.BREAKER_OPEN:
+        assert step.wait_s >= policy.first_wait_s
+        assert remaining - step.wait_s >= policy.minimum_left_s
+    elif isinstance(step, Again):
         assert attempt < policy.attempts_per_model
         assert step.wait_s <= policy.longest_wait_s
         assert remaining - step.wait_s >= policy.minimum_left_s

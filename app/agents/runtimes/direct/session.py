@@ -133,6 +133,8 @@ class Session:
             )
             match step:
                 case Again(wait_s):
+                    # What a breaker refused was no attempt.
+                    attempt -= outcome.kind is AgentErrorKind.BREAKER_OPEN
                     await self._wait(outcome, wait_s)
                 case NextModel():
                     self._at, attempt = self._at + 1, 0
