@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import SecretStr
@@ -70,17 +70,31 @@ def opencode_json(configuration: RunConfiguration, agents: Iterable[AgentName], 
 
 
 def opencode_environment(configuration: RunConfiguration) -> Mapping[str, SecretStr]:
-    """The variables that the file refers to, and those that plugins set. For the child only."""
-    variables = dict(configuration.environment)
+    """The variables that the file refers to, and those that plugins set. For the child only.
+
+    Raises PluginError when two values would be under one name: one of them would go to the other's
+    address.
+    """
+    variables: dict[str, SecretStr] = {}
+    for name, value in _variables(configuration):
+        if variables.setdefault(name, value) != value:
+            raise PluginError(
+                f"Two values of the configuration would be in the variable {name}: give one of the "
+                "providers, servers, headers or variables another name."
+            )
+    return variables
+
+
+def _variables(configuration: RunConfiguration) -> Iterator[tuple[str, SecretStr]]:
+    yield from configuration.environment.items()
     for provider in configuration.providers:
         if provider.api_key:
-            variables[_variable("KEY", provider.name)] = SecretStr(provider.api_key)
+            yield _variable("KEY", provider.name), SecretStr(provider.api_key)
         for name, value in _headers(configuration, provider).items():
-            variables[_variable("HEADER", provider.name, name)] = SecretStr(value)
+            yield _variable("HEADER", provider.name, name), SecretStr(value)
     for server in configuration.mcp_servers:
         for name, secret in server.headers.items():
-            variables[_variable("MCP", server.name, name)] = secret
-    return variables
+            yield _variable("MCP", server.name, name), secret
 
 
 def _agent_id(agent: AgentName) -> str:

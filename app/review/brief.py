@@ -4,7 +4,7 @@ what is made of their answer."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from app.plugins.configuration import RunConfiguration
 from app.policy.globs import selected_by
 from app.policy.paths import instructions_for, withheld_by
 from app.review.anchors import settle
-from app.review.budget import room_in, within
+from app.review.budget import BYTES_PER_TOKEN, room_in, within
 from app.review.conduct import Brief, Conducted
 from app.review.context import changed_files, patch_names
 from app.review.found_by_code import found_by_code
@@ -79,7 +79,8 @@ async def plan_of(source: Source, policy: Policy, configuration: RunConfiguratio
     def decide() -> ReviewPlan:
         shipped = shipped_for(configuration, available_agents())
         plan = staffed(plan_review(facts, policy, shipped), policy, configuration)
-        return within_windows(plan, policy, configuration.routing)
+        told = added_tokens(configuration.context.added)
+        return within_windows(plan, policy, configuration.routing, told)
 
     return await asyncio.to_thread(decide)
 
@@ -114,9 +115,17 @@ def _concerned(globs: tuple[str, ...], plan: ReviewPlan) -> bool:
     return not globs or any(selected_by(file.path, globs) is not None for file in plan.files)
 
 
-def within_windows(plan: ReviewPlan, policy: Policy, routing: Routing) -> ReviewPlan:
-    """The plan cut to what its reviewers' models can read. The smallest window of all counts: each
-    reviewer gets the same parts, and each model of a chain may have to go on with them."""
+def added_tokens(added: Iterable[AddedContext]) -> int:
+    """What plugins tell agents beside the change costs at most, in tokens of each prompt. Evidence
+    comes once the plan stands, and goes from the half of a window that is for reading source."""
+    texts = (f"{one.title}{one.text}" for one in added)
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // BYTES_PER_TOKEN
+
+
+def within_windows(plan: ReviewPlan, policy: Policy, routing: Routing, told: int = 0) -> ReviewPlan:
+    """The plan cut to what its reviewers' models can read beside `told` tokens. The smallest window
+    of all counts: each reviewer gets the same parts, and each model of a chain may have to go on
+    with them."""
 
     def window(*agents: AgentName) -> int:
         return min(
@@ -125,7 +134,8 @@ def within_windows(plan: ReviewPlan, policy: Policy, routing: Routing) -> Review
             for model in models_of(agent, plan.tier, policy, routing)
         )
 
-    return within(plan, room_in(window(*plan.reviewers), window(AgentName.COORDINATOR)))
+    reviewers, coordinator = window(*plan.reviewers), window(AgentName.COORDINATOR)
+    return within(plan, room_in(reviewers - told, coordinator - told))
 
 
 async def write_brief(assignment: Assignment, write_files: WriteRunFiles) -> Brief:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from app.agents.runtimes.direct.providers import WireFormat
+from app.agents.port import AgentTask, ModelRef
+from app.agents.runtimes.direct import DirectRuntime, WireFormat
 from app.control.routing import shipped_routing
 from app.domain.runs import AgentName, Tier
 from app.errors import ConfigurationError, PluginError
@@ -20,6 +23,7 @@ from app.plugins.builtin.gateway import anonymous_id, read_models
 from app.plugins.configuration import RunConfiguration
 from app.plugins.configured import plugins_of
 from app.plugins.facts import RunFacts, no_file
+from app.plugins.runtimes import Runtimes
 from app.settings import load_settings
 from tests.plugins.factories import FACTS
 
@@ -133,3 +137,32 @@ async def test_a_tier_that_nobody_gives_names_the_plugin(tmp_path: Path) -> None
     file.write_text('[agents]\ndocumentation = "tiny"\n')
     with pytest.raises(PluginError, match=r"plugin gateway puts .* on the chain tiny"):
         await made(gateway_models=file)
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+async def test_what_leaves_for_the_gateway(provider: str) -> None:
+    """Over the runtime as a service has it: address, token, metadata, and nothing that is stripped
+    or anybody's key."""
+    seen: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        return httpx2.Response(400, json={"error": {"type": "x", "message": "enough"}})
+
+    def client() -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
+
+    configuration = await made()
+    async with Runtimes(partial(DirectRuntime, http_client=client)) as runtimes:
+        runtime = await runtimes.for_run(configuration)
+        await runtime.run(
+            AgentTask(AgentName.SECURITY, "# s", "p", (ModelRef(provider, "m"),), key="k")
+        )
+    [request] = seen
+    assert str(request.url).startswith(f"https://gateway.test/v1/acme/reviews/{provider}/")
+    sent = request.headers
+    assert sent["cf-aig-authorization"] == "Bearer the-gateway-token"
+    assert set(json.loads(sent["cf-aig-metadata"])) == {"app", "kind", "user"}
+    assert sent["host"] == "gateway.test"
+    assert not {"authorization", "x-api-key", "cf-access-token"} & set(sent)
+    assert "provider-s-key" not in repr(sent.raw)

@@ -125,3 +125,10 @@ def test_an_agent_without_a_provider_is_named(made: RunConfiguration) -> None:
     lonely = replace(made, providers=made.providers[1:])
     with pytest.raises(PluginError, match="security runs on the provider anthropic"):
         opencode_json(lonely, (AgentName.SECURITY,), Tier.FULL)
+
+
+def test_no_value_goes_under_another_s_name(made: RunConfiguration) -> None:
+    """`x-a` and `x_a` would be one variable, and one provider would get the other's secret."""
+    first = replace(made.providers[0], headers={"x-a": "1", "x_a": "2"})
+    with pytest.raises(PluginError, match="MERGEWARD_HEADER_ANTHROPIC_X_A"):
+        opencode_environment(replace(made, providers=(first,)))

@@ -10,8 +10,13 @@ import pytest
 from app.agents.port import AgentTask
 from app.control.routing import Routing, Window, shipped_routing
 from app.domain.coverage import Coverage, CoverageState
+from app.domain.policy import Policy
 from app.domain.runs import AgentName, RunState
+from app.plugins.facts import no_file
+from app.review.brief import plan_of
 from app.review.budget import FIXED_TOKENS, MOST_PARTS
+from app.review.source import open_source
+from tests.plugins.factories import FACTS, Made
 from tests.review.story import BASE, NOTHING, Story, finding, findings, plugins
 
 POLICY = "human_prs: gate\n"
@@ -142,3 +147,17 @@ async def test_a_change_that_fits_is_read_at_once(story: Story, patches: int) ->
     await story.review()
     assert [len(part) for part in read_by(story, AgentName.SECURITY)] == [len(FILES)]
     assert story.page()[-1] == "check success: Approved: no findings"
+
+
+async def test_what_plugins_tell_takes_from_the_room(story: Story) -> None:
+    """A long codex in every prompt leaves less room for patches: the change is split for it."""
+    story.policy(POLICY)
+    story.open_pull({**BASE, **{f"src/p{n}.py": FILES["src/part00.py"] for n in range(4)}})
+    told = Made("rules", lambda context: context.prompt_section("Rules", "x" * 4_000))
+    for more, parts in ((), 1), ((told,), 2):
+        host = plugins(narrow(3_000), *more)
+        configuration = await host.configured(FACTS, no_file)
+        repository = story.git.repository
+        source = await open_source(repository, story.git.tip(), story.pull.head_sha)
+        plan = await plan_of(source, Policy(), configuration)
+        assert len(plan.parts) == parts
