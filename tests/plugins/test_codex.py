@@ -78,6 +78,7 @@ def test_what_is_no_codex(document: bytes, words: str) -> None:
         pytest.param("ENG-001: a database call", True, id="first"),
         pytest.param("breaks [eng-001].", True, id="any-case"),
         pytest.param("(see ENG-001)", True, id="in-brackets"),
+        pytest.param("- ENG-001- a call", True, id="hyphens-around"),
         pytest.param("ENG-0011 is not ours", False, id="longer"),
         pytest.param("XENG-001", False, id="within"),
         pytest.param("ENG-999 is invented", False, id="invented"),

@@ -155,7 +155,7 @@ async def test_what_plugins_tell_takes_from_the_room(story: Story) -> None:
     story.open_pull({**BASE, **{f"src/p{n}.py": FILES["src/part00.py"] for n in range(4)}})
     told = Made("rules", lambda context: context.prompt_section("Rules", "x" * 4_000))
     for more, parts in ((), 1), ((told,), 2):
-        host = plugins(narrow(3_000), *more)
+        host = plugins(narrow(3_600), *more)
         configuration = await host.configured(FACTS, no_file)
         repository = story.git.repository
         source = await open_source(repository, story.git.tip(), story.pull.head_sha)

@@ -9,15 +9,19 @@ import pytest
 
 from app.agents.port import AgentTask
 from app.control.routing import shipped_routing
+from app.domain.policy import Policy
 from app.domain.runs import SHIPPED_AGENTS, AgentName, RunState, Tier
+from app.git.diff import parse_diff
 from app.plugins.codex import Codex, Rule
 from app.plugins.context import ConfigureContext, RunContext
 from app.plugins.contributions import RunWhen
 from app.plugins.facts import no_file
-from app.review.brief import shipped_for
+from app.review.brief import shipped_for, staffed
+from app.review.plan import plan_review
 from tests.plugins.factories import FACTS, Made, prompt_file
 from tests.review.story import BASE, PLANTED, SEARCH, Story, finding, findings, plugins
 
+DIFF = b"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x\n+y\n"
 HEAD = {**BASE, SEARCH: PLANTED}
 SQL = AgentName("acme_sql")
 
@@ -163,3 +167,34 @@ async def test_compliance_runs_only_with_a_codex(rules: tuple[Rule, ...]) -> Non
     configuration = await host.configured(FACTS, no_file)
     shipped = shipped_for(configuration, frozenset(SHIPPED_AGENTS))
     assert (AgentName.COMPLIANCE in shipped) == bool(rules)
+
+
+@pytest.mark.parametrize(
+    ("own", "shipped", "total"),
+    [
+        pytest.param(0, 7, 7, id="none"),
+        pytest.param(2, 7, 7, id="the-last-shipped-stay-out"),
+        pytest.param(2, 3, 5, id="room-for-all"),
+        pytest.param(9, 7, 7, id="one-shipped-always"),
+    ],
+)
+async def test_a_round_has_as_many_reviewers_as_its_bound_counts_on(
+    tmp_path: Path, own: int, shipped: int, total: int
+) -> None:
+    """Plugins' own go first; at least one of ours stays; never more than the bound's."""
+    file = prompt_file(tmp_path)
+
+    def configure(context: ConfigureContext) -> None:
+        for number in range(own):
+            context.agent(f"own_{number}", file, when=RunWhen(tiers=frozenset(Tier)))
+
+    host = plugins(shipped_routing("anthropic"), Made("many", configure))
+    configuration = await host.configured(FACTS, no_file)
+    names = tuple(AgentName(f"shipped_{number}") for number in range(shipped))
+    change = parse_diff(DIFF).files
+    plan = replace(plan_review([], Policy(), ()), files=change, parts=(change,), reviewers=names)
+    reviewers = staffed(plan, Policy(), configuration).reviewers
+    assert len(reviewers) == total
+    mine = [name for name in reviewers if name.startswith("own_")]
+    assert len(mine) == min(own, 6)
+    assert reviewers[: total - len(mine)] == names[: total - len(mine)]
