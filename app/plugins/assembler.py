@@ -39,7 +39,7 @@ from app.plugins.contributions import (
 
 NO_MODEL = (
     "No model can be reached: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or "
-    "MERGEWARD_MODEL_BASE_URL for a compatible server."
+    "MERGEWARD_MODEL_BASE_URL for a compatible server, or MERGEWARD_GATEWAY_URL for a gateway."
 )
 
 _CODEX_READERS = frozenset({AgentName.COMPLIANCE, AgentName.COORDINATOR})

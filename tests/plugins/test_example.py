@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+
+from tests.cli.cli_stage import HARMLESS, KEY, Checkout, scripted_model
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "migrations-reviewer"
@@ -42,10 +45,15 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(arguments: Sequence[str], *paths: Path, cwd: Path | None = None) -> str:
+def run(
+    arguments: Sequence[str],
+    *paths: Path,
+    cwd: Path | None = None,
+    more: Mapping[str, str] | None = None,
+) -> str:
     """A Python process that sees the repository and `paths`, and no key of anybody's."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
-    env = {**kept, "PYTHONPATH": os.pathsep.join(map(str, (*paths, ROOT)))}
+    env = {**kept, "PYTHONPATH": os.pathsep.join(map(str, (*paths, ROOT))), **(more or {})}
     done = subprocess.run(
         (sys.executable, *arguments), cwd=cwd, env=env, capture_output=True, text=True, timeout=120
     )
@@ -76,3 +84,19 @@ def test_its_own_tests_pass(installed: Path) -> None:
         cwd=installed / "source",
     )
     assert "3 passed" in said
+
+
+def test_its_reviewer_takes_part_in_a_review(installed: Path, tmp_path: Path) -> None:
+    """The command as a person runs it, on a change with a migration and on one without."""
+    checkout = Checkout.create(tmp_path / "shop")
+    with scripted_model("review") as url:
+        told = []
+        for files in ({"a.py": HARMLESS}, {"migrations/7.sql": "DROP TABLE users;\n"}):
+            checkout.commit(files)
+            base = ("--base", "HEAD~1", "--format", "json")
+            arguments = ("-m", "app.cli", "review", *base, str(checkout.path))
+            variables = {"MERGEWARD_MODEL_BASE_URL": url, "MERGEWARD_MODEL_API_KEY": KEY}
+            document = json.loads(run(arguments, installed / "site", more=variables))
+            told.append("acme_migrations" in json.dumps(document))
+            assert document["coverage"]["full"]
+    assert told == [False, True]

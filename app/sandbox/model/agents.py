@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import get_args
 
 from app.sandbox.model import coordinator, fixer, markup
 from app.sandbox.model.conversation import Conversation
 from app.sandbox.model.matching import sightings
-from app.sandbox.model.scenario import ReviewerName, Scenario
+from app.sandbox.model.scenario import Scenario
 from app.sandbox.model.sections import changed_paths, existing_findings
 from app.sandbox.model.seen import seen_lines
 from app.sandbox.model.wire import Reply, ToolUse, call, say
 
-REVIEWERS: frozenset[str] = frozenset(get_args(ReviewerName))
 MAX_CALLS_A_TURN = 40
 """Tool calls in one turn at most; the rest follows in the next turn."""
 
@@ -25,7 +23,8 @@ def next_turn(scenario: Scenario, conversation: Conversation) -> Reply:
         return coordinator.next_turn(scenario, conversation)
     if agent == "fixer":
         return fixer.next_turn(scenario, conversation)
-    if agent in REVIEWERS:
+    if agent is not None:
+        # Ours, or one that a plugin brought: that one reads like all, and has nothing planted.
         return _review(scenario, conversation)
     return say("This is a scripted model: it plays Mergeward's agents and nothing else.")
 
