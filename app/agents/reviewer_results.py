@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from app.agents.findings_xml import ParseOutcome
+from app.agents.hedging import is_hedged
 from app.agents.port import ModelRef
 from app.agents.sanitise import attribute, code, enclose, reported
 from app.domain.findings import ReportedFinding
@@ -84,7 +85,8 @@ def _finding(finding: ReportedFinding) -> str:
         *(f"<also>{_code('path', path)}</also>" for path in finding.also),
     ]
     inside = "\n".join(text for text in fields if text)
-    return f'<finding ref="{attribute(finding.ref)}">\n{inside}\n</finding>'
+    doubt = ' hedged="true"' if is_hedged(finding) else ""
+    return f'<finding ref="{attribute(finding.ref)}"{doubt}>\n{inside}\n</finding>'
 
 
 def _lines(start: int | None, end: int | None) -> list[str]:

@@ -60,14 +60,14 @@ class CarriedClaim:
 
 
 class DropReason(StrEnum):
-    """Why the coordinator left a reviewer's finding out."""
+    """Why the coordinator left a reviewer's finding out. There is no other reason: what is the same
+    as another finding is merged into it, and what it gives no reason for stays."""
 
     SPECULATIVE = "speculative"
     NITPICK = "nitpick"
     FALSE_POSITIVE = "false_positive"
     CONTRADICTS_CONVENTION = "contradicts_convention"
     HEDGED = "hedged"
-    DUPLICATE = "duplicate"
 
 
 @dataclass(frozen=True, slots=True)

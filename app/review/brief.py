@@ -189,19 +189,23 @@ async def judged(
     """What is to be made of the agents' answer. Every place in it is first brought to lines that
     exist: a number beyond the file's end looks exact and points nowhere. `task` is the one that
     this change is the fix of."""
-    held = (*conducted.review.judged, *await found_by_code(source, plan))
+    by_code = await found_by_code(source, plan)
+    held = (*conducted.review.judged, *by_code)
     said = (*conducted.reported, *(item.finding for item in held))
     texts = await texts_of(source.tree, (finding.location.path for finding in said))
     reported = tuple(settled(finding, source.diff, texts) for finding in conducted.reported)
-    of_judge = tuple(
+    placed = tuple(
         replace(item, finding=settled(item.finding, source.diff, texts)) for item in held
     )
-    locations = [finding.location for finding in (*reported, *(one.finding for one in of_judge))]
+    locations = [finding.location for finding in (*reported, *(one.finding for one in placed))]
+    of_judge = len(conducted.review.judged)
     return judge(
         JudgeInput(
             existing=existing,
             reported=reported,
-            judged=of_judge,
+            judged=placed[:of_judge],
+            by_code=placed[of_judge:],
+            read=conducted.read,
             carried=conducted.review.carried,
             dropped=conducted.review.dropped,
             known_paths=plan.paths,

@@ -8,7 +8,6 @@ again with their results.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -16,20 +15,31 @@ from typing import Any, Protocol
 from pydantic import TypeAdapter
 
 from app.agents.asking import AskLimits, ask
+from app.agents.failback import MINIMUM_LEFT_S
 from app.agents.findings_xml import ParsedReview, ParseOutcome, parse_review
-from app.agents.port import AgentTask, EventSink, FinishReason, HostTool, ModelRef, Runtime
+from app.agents.port import (
+    AgentEvent,
+    AgentTask,
+    EventSink,
+    FinishReason,
+    HostTool,
+    ModelRef,
+    Runtime,
+)
 from app.agents.prompt_context import PromptContext, coordinator_prompt, reviewer_prompt
-from app.agents.prompts import SystemPrompt
-from app.agents.rationed import RationedRuntime
+from app.agents.prompts import SystemPrompt, note
+from app.agents.rationed import SESSIONS_PER_AGENT, RationedRuntime
 from app.agents.reviewer_results import ReviewerOutcome, joined, render_reviewer_results
 from app.agents.scheduler import DEFAULT_LIMITS, SchedulerLimits, run_reviewers
-from app.agents.tasks import agent_task
+from app.agents.splitting import halves_of, unread_after, with_halves
+from app.agents.tasks import agent_task, limits_for
 from app.agents.tools import coordinator_tools, reviewer_tools
 from app.agents.workspace import Workspace
 from app.domain.findings import ReportedFinding
 from app.domain.runs import AgentName, Usage
 from app.errors import AgentError
 from app.plugins.contributions import READING
+from app.review.looked import kept_unread, looked_at
 
 _OUTCOME: TypeAdapter[ReviewerOutcome] = TypeAdapter(ReviewerOutcome)
 _USAGE: TypeAdapter[Usage] = TypeAdapter(Usage)
@@ -104,7 +114,7 @@ class Brief:
 @dataclass(frozen=True, slots=True)
 class Conducted:
     """What the agents said. `incomplete` names those whose part is missing or was cut off;
-    `unread` are files of parts that no reviewer could read."""
+    `unread` are files that no reviewer has read, `read` those that the coordinator looked at."""
 
     outcomes: tuple[ReviewerOutcome, ...]
     review: ParsedReview
@@ -113,6 +123,7 @@ class Conducted:
     incomplete: tuple[str, ...]
     prompt_versions: Mapping[str, str]
     unread: frozenset[str] = frozenset()
+    read: frozenset[str] = frozenset()
 
     @property
     def reported(self) -> tuple[ReportedFinding, ...]:
@@ -144,6 +155,25 @@ class _CoordinatorAnswer:
     reason: str
     usage: Usage
     model: str | None
+    read: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one session of a reviewer is to read, the step its outcome is kept as, and how many
+    sessions after it are spoken for."""
+
+    agent: AgentName
+    step: str
+    context: PromptContext
+    later: int
+
+    def halves(self, whole: ReviewerOutcome) -> tuple[_Part, ...]:
+        """The halves of a part that was too much. Each is asked once: what is left is for both."""
+        return tuple(
+            replace(self, step=f"{self.step}:half-{number}", context=context)
+            for number, context in enumerate(halves_of(self.context, whole), start=1)
+        )
 
 
 @dataclass(slots=True)
@@ -156,7 +186,8 @@ class _Desk:
     on_event: EventSink
     versions: dict[str, str] = field(default_factory=dict)
     asked_for: bool = False
-    failed: Counter[int] = field(default_factory=Counter)
+    unread_by: dict[AgentName, frozenset[str]] = field(default_factory=dict)
+    read: set[str] = field(default_factory=set)
     ends: float = 0.0
     _running: asyncio.Future[tuple[ReviewerOutcome, ...]] | None = None
 
@@ -170,8 +201,40 @@ class _Desk:
             results = await self.results()
             second = await self._ask(coordinator_prompt(context, results=results))
             answer = {**second, "usage": _sum(answer["usage"], second["usage"])}
+        answer = await self._looked_at(context, answer)
+        answer["read"] = sorted(self.read)
         await self.journal.record("coordinator", answer)
         return _restore(answer, self.brief)
+
+    async def _looked_at(self, context: PromptContext, answer: dict[str, Any]) -> dict[str, Any]:
+        """The answer, or a second one if the first kept what is in doubt and did not look.
+
+        It is sent back once, within the coordinator's sessions and its time. If that comes to no
+        whole answer the first one stands: the reviewer's word then counts as it was given, since
+        a doubt that nobody looked into is no reason to lose what may be true.
+        """
+        results = await self.results()
+        first = _restore(answer, self.brief).review
+        unread = kept_unread(first, results, self.brief.known_paths, self.read)
+        spent = _USAGE.validate_python(answer["usage"]).model_seconds
+        if not unread or not self.runtime.left(AgentName.COORDINATOR.value):
+            return answer
+        if limits_for(AgentName.COORDINATOR).timeout_s - spent < MINIMUM_LEFT_S:
+            return answer
+        told = note("unread", refs=", ".join(unread))
+        prompt = f"{coordinator_prompt(context, results=results)}\n{told}\n"
+        try:
+            second = await self._ask(prompt, sessions=1, spent_s=spent)
+        except AgentError:
+            return answer
+        both = _sum(answer["usage"], second["usage"])
+        whole = _restore(second, self.brief).review.outcome is ParseOutcome.OK
+        return {**(second if whole else answer), "usage": both}
+
+    async def _see(self, event: AgentEvent) -> None:
+        """Note which files the coordinator looked at, then pass the event on."""
+        self.read |= looked_at(event, self.brief.workspace.patches, self.brief.known_paths)
+        await self.on_event(event)
 
     async def spawn(self, names: tuple[AgentName, ...]) -> str:
         """The tool `spawn_reviewers`: all reviewers of the tier, whichever were named."""
@@ -200,7 +263,7 @@ class _Desk:
 
     async def _review_all(self) -> tuple[ReviewerOutcome, ...]:
         self.ends = asyncio.get_running_loop().time() + DEFAULT_LIMITS.total_s
-        self.failed.clear()
+        self.unread_by.clear()
         running = [asyncio.ensure_future(self._review_one(one)) for one in self.brief.reviewers]
         try:
             return tuple(await asyncio.gather(*running))
@@ -211,49 +274,71 @@ class _Desk:
 
     @property
     def unread(self) -> frozenset[str]:
-        """The files of parts that no reviewer could read."""
-        everybody = len(self.brief.reviewers)
-        parts = (self.brief.parts[n] for n, times in self.failed.items() if times == everybody)
-        return frozenset().union(*parts)
+        """The files that no reviewer has read."""
+        first, *others = (self.unread_by.get(one, frozenset()) for one in self.brief.reviewers)
+        return first.intersection(*others)
 
     async def _review_one(self, agent: AgentName) -> ReviewerOutcome:
         """All parts, one after the other: together they have the agent's sessions."""
         outcomes = []
-        for number, context in enumerate(self.brief.contexts):
-            outcomes.append(await self._review_part(agent, number, context))
-            if self.brief.parts and outcomes[-1].status is ParseOutcome.FAILED:
-                self.failed[number] += 1
+        contexts = self.brief.contexts
+        for number, context in enumerate(contexts, start=1):
+            step = f"reviewer:{agent.value}" + (f":{number}" if context.part else "")
+            part = _Part(agent, step, context, later=len(contexts) - number)
+            outcomes.append(await self._review_part(part))
         return joined(outcomes)
 
-    async def _review_part(
-        self, agent: AgentName, number: int, context: PromptContext
-    ) -> ReviewerOutcome:
-        task = self._task(agent, reviewer_prompt(context.for_agent(agent)), self._reading(agent))
-        step = f"reviewer:{agent.value}" + (f":{number + 1}" if context.part else "")
-        if self.journal.has(step):
-            return _OUTCOME.validate_python(self.journal.recorded(step))
-        later = len(self.brief.contexts) - number - 1
+    async def _review_part(self, part: _Part) -> ReviewerOutcome:
+        """One part, and in halves where it was too much at once and sessions are left for them."""
+        whole = await self._review_piece(part)
+        halves: list[ReviewerOutcome] = []
+        unread = unread_after(part.context, whole)
+        for half in part.halves(whole):
+            if not self.journal.has(half.step) and not self._has_room(half, whole):
+                break
+            outcome = await self._review_piece(half, spent_s=whole.usage.model_seconds)
+            halves.append(outcome)
+            read = frozenset(file.path for file in half.context.changed_files)
+            unread = (unread - read) | (unread & unread_after(half.context, outcome))
+        known = self.unread_by.get(part.agent, frozenset())
+        self.unread_by[part.agent] = known | unread
+        return with_halves(whole, halves)
+
+    def _has_room(self, part: _Part, whole: ReviewerOutcome) -> bool:
+        """Whether one more session may begin: the ration of later parts is theirs, and nothing
+        begins with too little time left."""
+        own = limits_for(part.agent).timeout_s - whole.usage.model_seconds
+        left_s = min(own, self.ends - asyncio.get_running_loop().time())
+        return self.runtime.left(part.agent.value) > part.later and left_s >= MINIMUM_LEFT_S
+
+    async def _review_piece(self, part: _Part, *, spent_s: float = 0.0) -> ReviewerOutcome:
+        if self.journal.has(part.step):
+            return _OUTCOME.validate_python(self.journal.recorded(part.step))
+        prompt = reviewer_prompt(part.context.for_agent(part.agent))
+        task = self._task(part.agent, prompt, self._reading(part.agent), spent_s=spent_s)
         limits = SchedulerLimits(
             total_s=max(0.0, self.ends - asyncio.get_running_loop().time()),
-            sessions=max(1, self.runtime.left(task.key) - later),
+            sessions=max(1, self.runtime.left(task.key) - part.later),
         )
         (outcome,) = await run_reviewers(
             (task,), self.runtime, self.brief.known_paths, on_event=self.on_event, limits=limits
         )
-        await self.journal.record(step, _OUTCOME.dump_python(outcome, mode="json"))
+        await self.journal.record(part.step, _OUTCOME.dump_python(outcome, mode="json"))
         return outcome
 
-    async def _ask(self, prompt: str) -> dict[str, Any]:
+    async def _ask(
+        self, prompt: str, *, sessions: int = SESSIONS_PER_AGENT, spent_s: float = 0.0
+    ) -> dict[str, Any]:
         tools = coordinator_tools(self.brief.workspace, self.spawn)
-        task = self._task(AgentName.COORDINATOR, prompt, tools)
+        task = self._task(AgentName.COORDINATOR, prompt, tools, spent_s=spent_s)
         answer = await ask(
             task,
             self.runtime,
             lambda text, finish: parse_review(
                 text, self.brief.known_paths, finish, task.prompt_version
             ),
-            on_event=self.on_event,
-            limits=AskLimits(sessions=max(1, self.runtime.left(task.key))),
+            on_event=self._see,
+            limits=AskLimits(sessions=max(1, min(sessions, self.runtime.left(task.key)))),
         )
         if answer.failure is not None and answer.parsed.outcome is ParseOutcome.FAILED:
             # Asking it once more, with results that cost money, would meet the same wall.
@@ -273,9 +358,15 @@ class _Desk:
         allowed = self.brief.allowed(agent)
         return tuple(t for t in reviewer_tools(self.brief.workspace) if t.name in allowed)
 
-    def _task(self, agent: AgentName, prompt: str, tools: Any) -> AgentTask:
-        system = self.brief.system_of(agent)
-        task = agent_task(agent, prompt, self.brief.models(agent), tools, system=system)
+    def _task(
+        self, agent: AgentName, prompt: str, tools: Any, *, spent_s: float = 0.0
+    ) -> AgentTask:
+        """A task with what is left of the agent's own time after `spent_s`."""
+        system, limits = self.brief.system_of(agent), limits_for(agent)
+        limits = replace(limits, timeout_s=max(0.0, limits.timeout_s - spent_s))
+        task = agent_task(
+            agent, prompt, self.brief.models(agent), tools, system=system, limits=limits
+        )
         self.versions[agent.value] = task.prompt_version
         return task
 
@@ -286,7 +377,8 @@ def _restore(kept: Mapping[str, Any], brief: Brief) -> _CoordinatorAnswer:
         kept["text"], brief.known_paths, FinishReason(kept["finish"]), kept["version"]
     )
     usage = _USAGE.validate_python(kept["usage"])
-    return _CoordinatorAnswer(review, kept["reason"] or "malformed", usage, kept["model"])
+    read = frozenset(kept.get("read", ()))
+    return _CoordinatorAnswer(review, kept["reason"] or "malformed", usage, kept["model"], read)
 
 
 def _sum(first: Any, second: Any) -> Any:
@@ -311,4 +403,5 @@ def _conducted(
         models=tuple(sorted(models)),
         incomplete=tuple(incomplete),
         prompt_versions=dict(versions),
+        read=answer.read,
     )

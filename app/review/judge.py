@@ -20,6 +20,7 @@ from app.domain.findings import (
     JudgedFinding,
     ReportedFinding,
 )
+from app.review.account import Accounted, Answered, account, worst_of
 from app.review.heard import Heard
 from app.review.traces import cites
 from loop_guards import FixedDecision, FixedFacts, Origin, Severity, judge_fixed
@@ -39,12 +40,13 @@ class CarriedResult:
 
 @dataclass(frozen=True, slots=True)
 class NewFinding:
-    """A finding that enters the ledger in this round."""
+    """A finding that enters the ledger in this round; `refs` are all reports that are in it."""
 
     reported: ReportedFinding
     origin: Origin
     fingerprint: str
     code: str
+    refs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,8 @@ class JudgeInput:
     `since_handoff` is, on a fix pull request, per short id the change since the finding was handed
     off or raised: a hunk of it may be cited as evidence. `heard` is what people did in the threads
     of earlier findings, and `settled` maps fingerprints of those that people decided to live with
-    before to their names.
+    before to their names. `read` are the files that the coordinator itself looked at; `by_code` is
+    what was found without a model, which needs nobody's word.
     """
 
     existing: tuple[Finding, ...]
@@ -74,16 +77,21 @@ class JudgeInput:
     since_handoff: Mapping[str, Diff] = field(default_factory=dict)
     heard: Mapping[str, Heard] = field(default_factory=dict)
     settled: Mapping[str, str] = field(default_factory=dict)
+    read: frozenset[str] = frozenset()
+    by_code: tuple[JudgedFinding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The outcome of the judge pass. `problems` are protocol errors, one sentence each."""
+    """The outcome of the judge pass. `problems` are protocol errors, one sentence each; `unread`
+    are the references of doubtful findings that were kept and that the coordinator did not check:
+    they stay as their reviewers rated them, for a doubt that nobody settled is no clearance."""
 
     new: tuple[NewFinding, ...]
     carried: tuple[CarriedResult, ...]
     dropped: tuple[DroppedFinding, ...]
     problems: tuple[str, ...]
+    unread: tuple[str, ...] = ()
 
 
 def judge(facts: JudgeInput) -> Judgement:
@@ -92,15 +100,16 @@ def judge(facts: JudgeInput) -> Judgement:
     Every earlier finding gets exactly one outcome; every reviewer's finding is kept, folded into
     an earlier one, or dropped for a named reason.
     """
-    candidates, problems = _candidates(facts)
-    fresh, reraised = _fold(candidates, facts)
+    said = _accounted(facts)
+    fresh, reraised = _fold((*said.judged, *facts.by_code), facts)
     carried, carried_problems = _carried(facts, reraised)
     new, known = _unsettled(fresh, facts)
     return Judgement(
         new=tuple(_enter(item, facts) for item in new),
         carried=carried,
-        dropped=facts.dropped,
-        problems=(*problems, *carried_problems, *known),
+        dropped=said.dropped,
+        problems=(*said.problems, *carried_problems, *known),
+        unread=said.unread,
     )
 
 
@@ -117,58 +126,67 @@ def _normal(text: str) -> str:
     return re.sub(r"\W+", " ", text.casefold()).strip()
 
 
-def _candidates(facts: JudgeInput) -> tuple[tuple[JudgedFinding, ...], tuple[str, ...]]:
-    """The coordinator's findings that hold, plus the reviewers' findings it left unmentioned."""
-    problems: list[str] = []
-    kept: list[JudgedFinding] = []
-    known_ids = {finding.short_id for finding in facts.existing}
-    for item in facts.judged:
-        path = item.finding.location.path
-        if item.short_id is not None and item.short_id not in known_ids:
-            problems.append(f"The judge named the unknown finding {item.short_id}.")
-            item = replace(item, short_id=None)  # noqa: PLW2901 - kept as a new finding
-        if path is not None and path not in facts.known_paths and item.short_id is None:
-            problems.append(f"The judge named {path!r}, which is not part of this change.")
-            continue
-        kept.append(item)
-    mentioned = {ref for item in facts.judged for ref in item.refs}
-    mentioned |= {ref for item in facts.dropped for ref in item.refs}
-    for reported in facts.reported:
-        if reported.ref not in mentioned:
-            problems.append(f"The judge said nothing of {reported.ref}; it is kept as reported.")
-            kept.append(JudgedFinding(finding=reported, refs=(reported.ref,)))
-    return tuple(kept), tuple(problems)
+def _accounted(facts: JudgeInput) -> Accounted:
+    return account(
+        Answered(
+            judged=facts.judged,
+            dropped=facts.dropped,
+            reported=facts.reported,
+            rated={finding.short_id: finding.severity for finding in facts.existing},
+            known_paths=facts.known_paths,
+            read=facts.read,
+        )
+    )
 
 
 def _unsettled(
-    fresh: tuple[ReportedFinding, ...], facts: JudgeInput
-) -> tuple[tuple[ReportedFinding, ...], tuple[str, ...]]:
+    fresh: tuple[JudgedFinding, ...], facts: JudgeInput
+) -> tuple[tuple[JudgedFinding, ...], tuple[str, ...]]:
     """The new findings without those that people decided to live with: the same claim about the
     same code is not raised again."""
-    names = {item.ref: facts.settled.get(_fingerprint_of(item, facts)) for item in fresh}
-    new = tuple(item for item in fresh if names[item.ref] is None)
-    known = ((item.ref, names[item.ref]) for item in fresh if names[item.ref] is not None)
-    said = tuple(f"{ref} is {name}, which a person decided to live with." for ref, name in known)
-    return new, said
+    new: list[JudgedFinding] = []
+    said: list[str] = []
+    for item in fresh:
+        name = facts.settled.get(_fingerprint_of(item.finding, facts))
+        if name is None:
+            new.append(item)
+        else:
+            said.append(f"{item.finding.ref} is {name}, which a person decided to live with.")
+    return tuple(new), tuple(said)
 
 
 def _fold(
     candidates: tuple[JudgedFinding, ...], facts: JudgeInput
-) -> tuple[tuple[ReportedFinding, ...], Mapping[str, Severity]]:
+) -> tuple[tuple[JudgedFinding, ...], Mapping[str, Severity]]:
     """Split candidates into new findings and earlier ones that were raised again, by id with the
     severity they now have."""
     by_print = {fingerprint(f.location.path, f.title, f.code): f.short_id for f in facts.existing}
-    fresh: dict[str, ReportedFinding] = {}
+    fresh: dict[str, JudgedFinding] = {}
     reraised: dict[str, Severity] = {}
     for item in candidates:
         key = _fingerprint_of(item.finding, facts)
         short_id = item.short_id or by_print.get(key)
         if short_id is not None:
-            now, known = item.finding.severity, reraised.get(short_id)
-            reraised[short_id] = now if known is None or now.at_least(known) else known
+            known = reraised.get(short_id, item.finding.severity)
+            reraised[short_id] = worst_of((item.finding.severity, known))
         else:
-            fresh.setdefault(key, item.finding)
+            fresh[key] = _merged(fresh[key], item) if key in fresh else item
     return tuple(fresh.values()), reraised
+
+
+def _merged(first: JudgedFinding, again: JudgedFinding) -> JudgedFinding:
+    """The same claim about the same code, said twice: one finding, at its worst, with all of its
+    sources and places."""
+    one, other = first.finding, again.finding
+    finding = replace(
+        one,
+        severity=worst_of((one.severity, other.severity)),
+        also=tuple(dict.fromkeys((*one.also, *other.also))),
+        suggestion=one.suggestion or other.suggestion,
+        trivial=one.trivial and other.trivial,
+        production_risk=one.production_risk or other.production_risk,
+    )
+    return replace(first, finding=finding, refs=tuple(dict.fromkeys((*first.refs, *again.refs))))
 
 
 def _carried(
@@ -176,7 +194,10 @@ def _carried(
 ) -> tuple[tuple[CarriedResult, ...], tuple[str, ...]]:
     claims = {claim.short_id: claim for claim in facts.carried}
     results: list[CarriedResult] = []
-    problems: list[str] = []
+    known = {finding.short_id for finding in facts.existing}
+    problems = [
+        f"The judge accounted for {name}, which is unknown." for name in claims.keys() - known
+    ]
     for finding in facts.existing:
         claim = claims.get(finding.short_id)
         if claim is None and finding.short_id not in reraised:
@@ -217,12 +238,13 @@ def _fixed_facts(
     )
 
 
-def _enter(reported: ReportedFinding, facts: JudgeInput) -> NewFinding:
+def _enter(item: JudgedFinding, facts: JudgeInput) -> NewFinding:
     return NewFinding(
-        reported=reported,
-        origin=_origin(reported, facts),
-        fingerprint=_fingerprint_of(reported, facts),
-        code=_code_of(reported, facts),
+        reported=item.finding,
+        origin=_origin(item.finding, facts),
+        fingerprint=_fingerprint_of(item.finding, facts),
+        code=_code_of(item.finding, facts),
+        refs=item.refs,
     )
 
 

@@ -172,7 +172,7 @@ class ScriptedModel:
     async def judge(self, task: AgentTask) -> str:
         """What a coordinator says that keeps everything."""
         results = await use(task, "spawn_reviewers")
-        kept = "".join(re.findall(r'<finding ref="[^"]+">.*?</finding>', results, re.DOTALL))
+        kept = "".join(re.findall(r'<finding ref="[^"]+"[^>]*>.*?</finding>', results, re.DOTALL))
         kept = kept.replace('<finding ref="', '<finding source="')
         return self.review(task, kept)
 

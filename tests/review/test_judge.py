@@ -105,7 +105,8 @@ def test_two_claims_on_one_line_are_two_findings() -> None:
         JudgedFinding(reported("security-1"), refs=("security-1",)),
         JudgedFinding(reported("security-2", title="Path traversal"), refs=("security-2",)),
     )
-    assert refs_of(judge(facts(judged=judged))) == ["security-1", "security-2"]
+    said = tuple(item.finding for item in judged)
+    assert refs_of(judge(facts(judged=judged, reported=said))) == ["security-1", "security-2"]
 
 
 def test_the_same_claim_twice_is_one_finding() -> None:
@@ -114,7 +115,9 @@ def test_the_same_claim_twice_is_one_finding() -> None:
         JudgedFinding(reported("security-1"), refs=("security-1",)),
         JudgedFinding(reported("general-1", title="SQL  Injection!"), refs=("general-1",)),
     )
-    assert refs_of(judge(facts(judged=judged))) == ["security-1"]
+    said = tuple(item.finding for item in judged)
+    result = judge(facts(judged=judged, reported=said))
+    assert [item.refs for item in result.new] == [("security-1", "general-1")]
 
 
 @pytest.mark.parametrize(
