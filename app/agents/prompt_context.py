@@ -139,11 +139,15 @@ def coordinator_prompt(
     *,
     problem: str = "",
     results: Sequence[ReviewerOutcome] = (),
+    unread: Sequence[str] = (),
 ) -> str:
-    """The coordinator's task. `results` are handed over when the reviewers have run already."""
+    """The coordinator's task. `results` are handed over when the reviewers have run already;
+    `unread` are the references that it kept in doubt before, without a look at their files."""
     prompt = render_template("coordinator.user", _review_values(context))
     if results:
         prompt = f"{prompt}\n{note('results_here')}\n\n{render_reviewer_results(results)}\n"
+    if unread:
+        prompt = f"{prompt}\n{note('unread', refs=', '.join(unread))}\n"
     return _again(prompt, problem)
 
 

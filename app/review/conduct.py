@@ -27,7 +27,7 @@ from app.agents.port import (
     Runtime,
 )
 from app.agents.prompt_context import PromptContext, coordinator_prompt, reviewer_prompt
-from app.agents.prompts import SystemPrompt, note
+from app.agents.prompts import SystemPrompt
 from app.agents.rationed import SESSIONS_PER_AGENT, RationedRuntime
 from app.agents.reviewer_results import ReviewerOutcome, joined, render_reviewer_results
 from app.agents.scheduler import DEFAULT_LIMITS, SchedulerLimits, run_reviewers
@@ -221,8 +221,7 @@ class _Desk:
             return answer
         if limits_for(AgentName.COORDINATOR).timeout_s - spent < MINIMUM_LEFT_S:
             return answer
-        told = note("unread", refs=", ".join(unread))
-        prompt = f"{coordinator_prompt(context, results=results)}\n{told}\n"
+        prompt = coordinator_prompt(context, results=results, unread=unread)
         try:
             second = await self._ask(prompt, sessions=1, spent_s=spent)
         except AgentError:
