@@ -147,7 +147,8 @@ def coordinator_prompt(
     if results:
         prompt = f"{prompt}\n{note('results_here')}\n\n{render_reviewer_results(results)}\n"
     if unread:
-        prompt = f"{prompt}\n{note('unread', refs=', '.join(unread))}\n"
+        refs = untrusted(", ".join(unread))
+        prompt = f"{prompt}\n{note('unread', refs=refs)}\n"
     return _again(prompt, problem)
 
 
