@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from app.agents.prompt_context import AddedContext, KnownFinding
+from app.agents.prompt_context import AddedContext, KnownFinding, Remark
 from app.domain.policy import Policy
+from app.domain.pull_request import AccountKind
+from app.errors import ForgeForbidden
+from app.forges.port import Forge
 from app.git.objects import Tree
+from app.logs import get_logger
 from app.plugins.configuration import RunConfiguration
 from app.plugins.facts import ReadFile, RunFacts, RunKind, RunView
 from app.plugins.lifecycle import PluginHost
@@ -13,8 +17,35 @@ from app.review.facts import ReviewFacts
 from app.review.plan import ReviewPlan
 from app.review.source import Source
 
+log = get_logger(__name__)
 
-def run_facts(facts: ReviewFacts, findings: tuple[KnownFinding, ...]) -> RunFacts:
+
+async def conversation(forge: Forge, facts: ReviewFacts) -> tuple[Remark, ...]:
+    """What people said below the pull request, oldest first. Bots are left out: their words are no
+    argument. () where the installation may not read it, which the log says."""
+    number = facts.pull_request.number
+    try:
+        comments = await forge.issue_comments(facts.repo, number)
+    except ForgeForbidden as error:
+        log.warning("the conversation cannot be read", number=number, error=str(error))
+        return ()
+    machines = facts.policy.policy.machine_accounts
+    return tuple(
+        Remark(
+            comment.author.login,
+            comment.body,
+            "write" if comment.author.login in facts.writers else "",
+        )
+        for comment in comments
+        if not comment.ours
+        and comment.author.kind is AccountKind.USER
+        and comment.author.login not in machines
+    )
+
+
+def run_facts(
+    facts: ReviewFacts, findings: tuple[KnownFinding, ...], comments: tuple[Remark, ...]
+) -> RunFacts:
     """What plugins are told of a pull request's review."""
     pull = facts.pull_request
     return RunFacts(
@@ -31,6 +62,7 @@ def run_facts(facts: ReviewFacts, findings: tuple[KnownFinding, ...]) -> RunFact
         labels=pull.labels,
         draft=pull.draft,
         from_fork=pull.head_repo != facts.repo.full_name,
+        comments=comments,
         findings=findings,
         previous_review=facts.previous_summary,
         round_number=facts.rounds_before + 1,

@@ -26,7 +26,7 @@ from app.forges.port import Forge
 from app.jobs.context import JobContext
 from app.jobs.places import repo_of
 from app.review.admit import admit, reason_of, refuse_closed
-from app.review.assembly import configured, evidence, run_facts
+from app.review.assembly import configured, conversation, evidence, run_facts
 from app.review.brief import Assignment, judged, plan_of, write_brief
 from app.review.codex import by_the_codex
 from app.review.conduct import Conducted, conduct
@@ -156,7 +156,7 @@ async def _review(
     """The part that costs money: plan, agents, judge, verdict; ends with the stored round."""
     facts, source = gathered.facts, gathered.source
     known = known_findings(facts.existing, facts.threads, facts.comment_ids, facts.writers)
-    run = run_facts(facts, known)
+    run = run_facts(facts, known, await conversation(forge, facts))
     configuration = await configured(services.plugins, run, source)
     plan = await plan_of(source, facts.policy.policy, configuration)
     if not plan.files:
