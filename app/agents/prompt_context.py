@@ -71,6 +71,7 @@ class PromptContext:
     """The facts a review's prompts are built from. All texts are untrusted as they come.
 
     `part` says which of how many parts of the change `changed_files` are; None: they are all.
+    `seen_files` were read in an earlier round and have not changed since.
     """
 
     repository: str
@@ -83,6 +84,7 @@ class PromptContext:
     head_ref: str
     head_sha: str
     changed_files: tuple[ChangedFile, ...] = ()
+    seen_files: tuple[ChangedFile, ...] = ()
     comments: tuple[Remark, ...] = ()
     findings: tuple[KnownFinding, ...] = ()
     previous_review: str = ""
@@ -178,7 +180,10 @@ def _review_values(context: PromptContext) -> dict[str, str]:
         "pr_details": enclose("pr_details", _details(context)),
         "pr_body": wrap("pr_body", _clip(context.body, BODY_CHARS)),
         "pr_comments": _remarks("pr_comments", context.comments),
-        "changed_files": enclose("changed_files", "\n".join(map(_file, context.changed_files))),
+        "changed_files": enclose(
+            "changed_files",
+            "\n".join((*map(_file, context.changed_files), *map(_seen, context.seen_files))),
+        ),
         "existing_inline_findings": enclose(
             "existing_inline_findings", "\n".join(map(_finding, context.findings))
         ),
@@ -208,6 +213,8 @@ def _round(context: PromptContext) -> str:
     parts = [note("fix_change")] if context.is_fix else []
     if context.round_number > 1:
         parts.append(note("later_round", number=str(context.round_number)))
+    if context.seen_files:
+        parts.append(note("seen"))
     if context.part is not None:
         number, total = context.part
         parts.append(note("part", number=str(number), total=str(total)))
@@ -225,6 +232,10 @@ def _file(file: ChangedFile) -> str:
         f' additions="{file.additions}" deletions="{file.deletions}"'
         f' patch="{attribute(file.patch)}"/>'
     )
+
+
+def _seen(file: ChangedFile) -> str:
+    return f'<seen path="{attribute(file.path)}" patch="{attribute(file.patch)}"/>'
 
 
 def _finding(finding: KnownFinding) -> str:

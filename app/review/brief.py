@@ -43,6 +43,7 @@ from app.review.source import (
     texts_of,
     touched,
 )
+from app.review.unchanged import Seen, without_seen
 from app.review.verdict import TaskView
 from loop_guards import Limits
 
@@ -72,15 +73,18 @@ def models_of(
     return tuple(ModelRef(chain.provider, name) for name in ((chosen,) if chosen else chain.models))
 
 
-async def plan_of(source: Source, policy: Policy, configuration: RunConfiguration) -> ReviewPlan:
-    """Who reads what of the change: filtered, rated, staffed, and cut to the models' windows."""
+async def plan_of(
+    source: Source, policy: Policy, configuration: RunConfiguration, seen: Seen | None = None
+) -> ReviewPlan:
+    """Who reads what of the change: filtered, rated, staffed, without what an earlier round has
+    `seen`, and cut to the models' windows."""
     facts = await file_facts(source, policy)
 
     def decide() -> ReviewPlan:
         shipped = shipped_for(configuration, available_agents())
         plan = staffed(plan_review(facts, policy, shipped), policy, configuration)
         told = added_tokens(configuration.context.added)
-        return within_windows(plan, policy, configuration.routing, told)
+        return within_windows(without_seen(plan, seen), policy, configuration.routing, told)
 
     return await asyncio.to_thread(decide)
 
@@ -141,14 +145,15 @@ def within_windows(plan: ReviewPlan, policy: Policy, routing: Routing, told: int
 async def write_brief(assignment: Assignment, write_files: WriteRunFiles) -> Brief:
     """Write what the agents read, and say who reads what."""
     plan, policy, configuration = assignment.plan, assignment.policy, assignment.configuration
-    patches = patch_names(plan.files)
+    patches = patch_names((*plan.files, *plan.seen))
     context = replace(
         configuration.context,
         changed_files=changed_files(plan.files, patches),
+        seen_files=changed_files(plan.seen, patches),
         custom_instructions=instructions_for(policy, sorted(plan.paths)),
         added=configuration.context.added + assignment.evidence,
     )
-    await write_files(assignment.folder, plan.files, patches, context)
+    await write_files(assignment.folder, (*plan.files, *plan.seen), patches, context)
     return Brief(
         context=context,
         workspace=Workspace(

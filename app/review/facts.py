@@ -16,6 +16,7 @@ from app.domain.runs import Trigger
 from app.policy.load import EffectivePolicy
 from app.review.heard import Heard
 from app.review.history import Turn
+from app.review.unchanged import PreviousLook
 from app.review.verdict import TaskView
 from loop_guards import Limits
 
@@ -30,6 +31,7 @@ class ReviewFacts:
     between the last look at a fix and this one. `comment_ids` maps short ids of findings to the
     first comment of their threads, `heard` to what people did there; of those, `writers` may write.
     `settled` maps fingerprints of findings that people decided to live with to their names.
+    `previous` is the latest round whose reading still counts.
     """
 
     now: datetime
@@ -58,6 +60,7 @@ class ReviewFacts:
     heard: Mapping[str, Heard] = field(default_factory=dict)
     writers: frozenset[str] = frozenset()
     settled: Mapping[str, str] = field(default_factory=dict)
+    previous: PreviousLook | None = None
 
     @property
     def by_human(self) -> bool:

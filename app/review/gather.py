@@ -36,6 +36,7 @@ from app.review.history import (
 from app.review.record import charged_runs, finding_comments
 from app.review.services import ReviewServices
 from app.review.source import Source, open_source, paths_between
+from app.review.unchanged import PreviousLook
 from app.review.verdict import FixedBefore, TaskView
 from app.store.commands import BotFact, ensure_lineage, ensure_pull_request
 from app.store.findings import finding_rows, settled_findings, to_finding
@@ -144,6 +145,7 @@ async def gather(
         heard=talk.heard,
         writers=talk.writers,
         settled=ledger.settled,
+        previous=_previous_look(job, ledger, policy.policy),
     )
     return Gathered(facts, source)
 
@@ -221,6 +223,23 @@ def _same(previous: ReviewRun | None, pull: PullRequest, policy: Policy) -> bool
         and previous.base_sha == pull.base_sha
         and previous.policy_digest == policy.fingerprint
     )
+
+
+def _previous_look(job: JobContext, ledger: _Ledger, policy: Policy) -> PreviousLook | None:
+    """The latest round, if what it read need not be read again: it was whole, by the same policy,
+    and nobody asks for all to be read. On a fix every round reads the whole fix."""
+    run = ledger.previous
+    counts = (
+        run is not None
+        and ledger.task is None
+        and was_whole(run)
+        and run.policy_digest == policy.fingerprint
+        and not job.payload.get("again")
+        and job.payload.get("trigger") != Trigger.COMMAND
+    )
+    if run is None or not counts:
+        return None
+    return PreviousLook(run.head_sha, run.merge_base_sha or "", run.summary, run.prompt_versions)
 
 
 async def _as_begun(job: JobContext, pull: PullRequest) -> PullRequest:

@@ -63,6 +63,7 @@ from app.review.render import (
 from app.review.returns import find_returns
 from app.review.services import ReviewServices
 from app.review.source import Source
+from app.review.unchanged import nothing_new, seen_in
 from app.store.together import Together
 
 SILENT_SKIPS = frozenset({"closed", "superseded", "already_reviewed"})
@@ -158,7 +159,13 @@ async def _review(
     known = known_findings(facts.existing, facts.threads, facts.comment_ids, facts.writers)
     run = run_facts(facts, known, await conversation(forge, facts))
     configuration = await configured(services.plugins, run, source)
-    plan = await plan_of(source, facts.policy.policy, configuration)
+    seen = await seen_in(source.repository, facts.previous)
+    plan = await plan_of(source, facts.policy.policy, configuration, seen)
+    if facts.previous is not None and plan.seen and not (plan.files or plan.left_out):
+        conducted = nothing_new(facts.previous, facts.existing)
+        result = await _judged(facts, source, plan, conducted)
+        await store_round(job, run_id, facts, result, job.clock.now())
+        return
     if not plan.files:
         title, why = "Nothing to review", "nothing_to_review"
         if plan.left_out:

@@ -34,7 +34,8 @@ class ReviewPlan:
 
     `parts` are the same files as each reviewer reads them, one session after the other: a change
     that fits into the reviewers' windows is one part. `left_out` are files without a place in any.
-    `doubtful` are the paths of those that only say that they are generated.
+    `doubtful` are the paths of those that only say that they are generated. `seen` are files that
+    an earlier round has read as they are now.
     """
 
     files: tuple[FileChange, ...]
@@ -44,6 +45,7 @@ class ReviewPlan:
     parts: tuple[tuple[FileChange, ...], ...] = ()
     left_out: tuple[FileChange, ...] = ()
     doubtful: frozenset[str] = frozenset()
+    seen: tuple[FileChange, ...] = ()
 
     @property
     def tier(self) -> Tier:
@@ -52,7 +54,7 @@ class ReviewPlan:
     @property
     def paths(self) -> frozenset[str]:
         """The files that a finding may name: also one without a place may have been seen."""
-        return frozenset(file.path for file in (*self.files, *self.left_out))
+        return frozenset(file.path for file in (*self.files, *self.left_out, *self.seen))
 
 
 def plan_review(

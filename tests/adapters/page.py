@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.domain.pull_request import Account, AccountKind, Permission
-from app.domain.runs import AgentName
+from app.domain.runs import AgentName, Trigger
 from app.forges.recording.world import ThreadRecord
 from app.store.migrate import upgrade
 from app.store.session import open_store
@@ -50,13 +50,13 @@ class Page:
             self.story.open_pull(tree, author=who("author-1"))
 
     async def review(self, *found: dict[str, Any], earlier: str = "open") -> list[ThreadRecord]:
-        """A review in which reviewers find this and the coordinator keeps it, and says of all
-        earlier findings what `earlier` says. Returns the threads that it began."""
+        """A review that a person asks for: reviewers find this, the coordinator keeps it, and says
+        of all earlier findings what `earlier` says. Returns the threads that it began."""
         before = len(self.threads)
         said = findings(*(finding(severity="critical", **item) for item in found))
         self.story.model.answers = {AgentName.GENERAL: [said], AgentName.CODE_QUALITY: [said]}
         self.story.model.carried = {f"F{n}": earlier for n in range(1, 99)}
-        await self.story.review(who("author-1"), action="synchronize")
+        await self.story.review(who("author-1"), trigger=Trigger.COMMAND, action="command")
         return self.threads[before:]
 
     def begin(self, login: str, path: str, line: int, body: str) -> ThreadRecord:

@@ -20,7 +20,9 @@ def next_turn(scenario: Scenario, conversation: Conversation) -> Reply:
     """The turn that the agent named by the system prompt makes now."""
     agent = conversation.agent
     if agent == "coordinator":
-        return coordinator.next_turn(scenario, conversation)
+        ready = bool(conversation.called("spawn_reviewers"))
+        search = searched(scenario, conversation) if ready else None
+        return search or coordinator.next_turn(scenario, conversation)
     if agent == "fixer":
         return fixer.next_turn(scenario, conversation)
     if agent is not None:
@@ -39,7 +41,15 @@ def _review(scenario: Scenario, conversation: Conversation) -> Reply:
         unread = _uncalled(conversation, tool, paths)
         if unread:
             return call(*unread)
-    return say(_findings(scenario, conversation))
+    search = searched(scenario, conversation)
+    return search or say(_findings(scenario, conversation))
+
+
+def searched(scenario: Scenario, conversation: Conversation) -> Reply | None:
+    """The search that the scenario asks for, if it was not made yet."""
+    if not scenario.search or "grep" not in conversation.tools or conversation.called("grep"):
+        return None
+    return call(ToolUse("grep", {"pattern": scenario.search}))
 
 
 def _uncalled(conversation: Conversation, tool: str, paths: Iterable[str]) -> list[ToolUse]:

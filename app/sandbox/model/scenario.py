@@ -178,7 +178,8 @@ class Scenario(_Strict):
     """A whole script. Every list may be empty: then every change is clean.
 
     `roles` says what becomes of two user messages in a row: one turn, as the provider does it, or
-    a 400, as some compatible servers answer.
+    a 400, as some compatible servers answer. With `search`, whoever judges code searches for that
+    expression before answering, as models look around.
     """
 
     description: str = ""
@@ -188,6 +189,7 @@ class Scenario(_Strict):
     fixes: tuple[Fix, ...] = ()
     faults: tuple[Fault, ...] = ()
     usage: Counting = Counting()
+    search: str | None = None
 
     @model_validator(mode="after")
     def _names_agree(self) -> Self:

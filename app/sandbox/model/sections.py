@@ -52,8 +52,9 @@ class ReviewerResult:
 
 
 def changed_paths(text: str) -> tuple[str, ...]:
-    """Paths of `<changed_files>`, each once, in the prompt's order."""
-    paths = (file.get("path", "") for root in _sections(text, "changed_files") for file in root)
+    """Paths of the files to review in `<changed_files>`, each once, in the prompt's order."""
+    roots = _sections(text, "changed_files")
+    paths = (file.get("path", "") for root in roots for file in root.findall("file"))
     return tuple(dict.fromkeys(path for path in paths if path))
 
 
