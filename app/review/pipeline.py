@@ -25,6 +25,7 @@ from app.forges.apply import Target, apply
 from app.forges.port import Forge
 from app.jobs.context import JobContext
 from app.jobs.places import repo_of
+from app.logs import get_logger
 from app.review.admit import admit, reason_of, refuse_closed
 from app.review.assembly import configured, conversation, evidence, run_facts
 from app.review.brief import Assignment, judged, plan_of, write_brief
@@ -66,8 +67,13 @@ from app.review.source import Source
 from app.review.unchanged import nothing_new, seen_in
 from app.store.together import Together
 
+log = get_logger(__name__)
+
 SILENT_SKIPS = frozenset({"closed", "superseded", "already_reviewed"})
 """Skips that say nothing on the page: it already shows what matters."""
+
+_MOST_PROBLEMS, _PROBLEM_CHARS = 20, 300
+"""What a line of the log holds of a coordinator's protocol errors."""
 
 OVERTAKEN = Ended("Superseded", "The head moved or the pull request closed.", overtaken=True)
 
@@ -231,6 +237,11 @@ async def _judged(
         heard=facts.heard,
         decided=facts.settled,
     )
+    if judgement.problems:
+        said = [problem[:_PROBLEM_CHARS] for problem in judgement.problems[:_MOST_PROBLEMS]]
+        log.warning(
+            "the coordinator's answer was put right", number=len(judgement.problems), problems=said
+        )
     return RoundResult(
         judgement=judgement,
         returned=await find_returns(facts, source, judgement),

@@ -16,6 +16,7 @@ from app.agents.port import (
     AgentTask,
     EventSink,
     FinishReason,
+    ModelCallFinished,
     ModelRef,
     ignore_events,
 )
@@ -130,6 +131,39 @@ async def test_a_file_is_unread_only_if_nobody_read_it() -> None:
     conducted = await conduct(both, Two(), MemoryJournal(), ignore_events)
     assert conducted.incomplete == ("security",)
     assert conducted.unread == frozenset()
+
+
+async def test_a_half_takes_no_session_of_a_later_part() -> None:
+    """A change in parts: the first part's halves get what the second can spare, and no more."""
+    parts = (frozenset({"a.py", "b.py"}), frozenset({"c.py", "d.py"}))
+    model = Cutting(sessions=[overflows(), whole(found("a.py", "A")), whole(found("c.py", "C"))])
+    large = replace(wide(AgentName.SECURITY), parts=parts)
+    conducted = await conduct(large, model, MemoryJournal(), ignore_events)
+    assert model.files() == [{"a.py", "b.py"}, {"a.py"}, {"c.py", "d.py"}]
+    assert titles(conducted) == [("security-1", "A"), ("security-2", "C")]
+    assert conducted.incomplete == ("security",)
+    assert conducted.unread == {"b.py"}
+
+
+async def test_nothing_is_split_with_too_little_time_left() -> None:
+    """Two minutes are the least that a session begins with."""
+    spent = Usage(model_calls=1, model_seconds=200.0)
+    late = replace(overflows(), usage=spent)
+
+    @dataclass
+    class Slow(Cutting):
+        async def run(self, task: AgentTask, on_event: EventSink = ignore_events) -> AgentResult:
+            answer = await super().run(task, on_event)
+            if task.agent is not AgentName.COORDINATOR:
+                await on_event(ModelCallFinished(task.key, 1, MODEL, answer.usage))
+            return answer
+
+    model = Slow(sessions=[late])
+    model.sessions.append(whole())
+    both = wide(AgentName.SECURITY, AgentName.CODE_QUALITY)
+    conducted = await conduct(both, model, MemoryJournal(), ignore_events)
+    assert [task.agent for task in model.asked] == [AgentName.SECURITY, AgentName.CODE_QUALITY]
+    assert conducted.incomplete == ("security",)
 
 
 async def test_a_single_file_is_not_split() -> None:
