@@ -368,3 +368,86 @@ def test_each_report_is_in_exactly_one_place(
     assert all(read if one.location.path is None else one.location.path in read for one in own)
     names = [item.finding.ref for item in result.judged]
     assert len(names) == len(set(names))
+
+
+DOUBTED = "It might be that the name reaches the query."
+FLAT = "The name reaches the query."
+
+
+def kept(body: str, *refs: str, **changes: object) -> JudgedFinding:
+    return JudgedFinding(report(refs[0], body=body, **changes), refs)
+
+
+@pytest.mark.parametrize(
+    ("sources", "judged", "read", "unread"),
+    [
+        pytest.param((DOUBTED,), (kept(FLAT, "security-1"),), (), True, id="doubt-is-worded-away"),
+        pytest.param((FLAT,), (kept(DOUBTED, "security-1"),), (), True, id="the-judge-doubts"),
+        pytest.param((DOUBTED,), (), (), True, id="doubt-that-nobody-speaks-of"),
+        pytest.param((FLAT,), (kept(FLAT, "security-1"),), (), False, id="nobody-doubts"),
+        pytest.param(
+            (DOUBTED, FLAT),
+            (kept(FLAT, "security-1", "security-2"),),
+            (),
+            False,
+            id="one-of-two-reviewers-is-sure",
+        ),
+        pytest.param(
+            (DOUBTED,), (kept(DOUBTED, "security-1"),), ("app/a.py",), False, id="it-was-read"
+        ),
+        pytest.param(
+            (DOUBTED,), (kept(DOUBTED, "security-1"),), ("app/b.py",), True, id="another-was-read"
+        ),
+    ],
+)
+def test_what_is_kept_in_doubt(
+    sources: tuple[str, ...], judged: tuple[JudgedFinding, ...], read: tuple[str, ...], unread: bool
+) -> None:
+    """A finding that every reviewer of it doubts, or the judge itself, asks for a look; words that
+    sound surer than the report do not replace it. It is kept all the same, at its severity."""
+    reports = tuple(report(f"security-{n}", body=text) for n, text in enumerate(sources, start=1))
+    result = account(Answered(judged, (), reports, {}, PATHS, read))
+    assert result.unread == (("security-1",) if unread else ())
+    assert [item.finding.severity for item in result.judged] == [Severity.WARNING]
+
+
+@pytest.mark.parametrize(
+    ("seen_by_reviewer", "read", "risk"),
+    [
+        pytest.param(None, (), None, id="nobody-saw-it"),
+        pytest.param("Imports stop.", (), "All stops.", id="the-reviewer-saw-it"),
+        pytest.param(None, ("app/a.py",), "All stops.", id="the-judge-read-it"),
+    ],
+)
+def test_a_production_risk_is_seen_by_a_reader(
+    seen_by_reviewer: str | None, read: tuple[str, ...], risk: str | None
+) -> None:
+    """The mark alone turns a verdict: it comes from one who read the source."""
+    reports = (report("security-1", production_risk=seen_by_reviewer),)
+    judged = (kept(FLAT, "security-1", production_risk="All stops."),)
+    (item,) = account(Answered(judged, (), reports, {}, PATHS, read)).judged
+    assert item.finding.production_risk == risk
+
+
+def test_an_earlier_finding_is_not_made_worse_unread() -> None:
+    """Raised again by id alone, it is at most what it was; one who read the file may say more."""
+    worse = JudgedFinding(report("F1", severity=Severity.CRITICAL), (), "F1")
+    rated = {"F1": Severity.SUGGESTION}
+    for read, severity in (((), Severity.SUGGESTION), (("app/a.py",), Severity.CRITICAL)):
+        (item,) = account(Answered((worse,), (), (), rated, PATHS, read)).judged
+        assert item.finding.severity is severity
+
+
+@pytest.mark.parametrize(
+    ("said_section", "section"),
+    [
+        pytest.param("data", "data", id="the-judge-chooses"),
+        pytest.param("general", "injection", id="it-left-it-out"),
+    ],
+)
+def test_a_merged_finding_s_section(said_section: str, section: str) -> None:
+    """The judge's section counts; where it gave none, that of a report does."""
+    reports = (report("security-1", category="general"), report("general-1"))
+    judged = (kept(FLAT, "security-1", "general-1", category=said_section),)
+    (item,) = account(Answered(judged, (), reports, {}, PATHS, ())).judged
+    assert (item.finding.category, item.refs) == (section, ("security-1", "general-1"))
