@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from app.agents.configured import providers_of, routing_of
 from app.control.routing import shipped_routing
 from app.errors import ConfigurationError, PluginError
+from app.plugins.analyzers import AnalyzersPlugin
 from app.plugins.assembler import NO_MODEL
 from app.plugins.builtin.agents_md import AgentsMdPlugin, read_template
 from app.plugins.builtin.compliance import CompliancePlugin
@@ -58,6 +59,7 @@ def _built_in(settings: Settings) -> tuple[ReviewPlugin, ...]:
     if settings.reviewer_config_url:
         remote = RemoteOptions(settings.reviewer_config_url, settings.reviewer_config_token)
         plugins.append(ReviewerConfigPlugin(remote, fetcher))
+    plugins.append(AnalyzersPlugin())
     template = settings.agents_md_template
     plugins.append(CompliancePlugin(settings.codex, fetcher))
     plugins.append(AgentsMdPlugin(read_template(template) if template is not None else None))
