@@ -9,6 +9,7 @@ from app.domain.coverage import Coverage
 from app.domain.diff import FileChange
 from app.domain.policy import Policy
 from app.domain.runs import AgentName, Tier
+from app.review.concerns import has_work
 from app.review.filter import FileFacts, filter_files
 from app.review.risk import RiskAssessment, assess
 
@@ -25,7 +26,7 @@ REVIEWERS: dict[Tier, tuple[AgentName, ...]] = {
         AgentName.AGENTS_MD,
     ),
 }
-"""Who reads a change of which tier (DESIGN §4); those without a prompt yet are left out."""
+"""Who reads a change of which tier (DESIGN §4), if there is something for them to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,9 @@ def plan_review(
     chosen = tuple(
         agent
         for agent in REVIEWERS[risk.tier]
-        if agent in available and policy.reviewers.allows(agent)
+        if agent in available
+        and policy.reviewers.allows(agent)
+        and has_work(agent, filtered.reviewed)
     )
     return ReviewPlan(
         files=filtered.reviewed,

@@ -113,13 +113,15 @@ async def test_a_part_that_nobody_could_read_is_named(story: Story) -> None:
     story.model.answers = {
         AgentName.SECURITY: [fails_second],
         AgentName.CODE_QUALITY: [fails_second],
+        AgentName.PERFORMANCE: [fails_second],
+        AgentName.DOCUMENTATION: [fails_second],
     }
     await story.review()
     run = await story.last_run()
     failed = Coverage.from_json(run.coverage).of(CoverageState.FAILED)
     assert {entry.path for entry in failed} == unread
     assert unread
-    assert set(run.incomplete) == {"security", "code_quality"}
+    assert set(run.incomplete) == {"security", "code_quality", "performance", "documentation"}
 
 
 async def test_a_change_of_one_huge_file_asks_nobody(story: Story) -> None:

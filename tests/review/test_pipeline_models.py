@@ -59,14 +59,31 @@ async def test_a_second_try_that_can_be_read_is_enough(story: Story) -> None:
     ("answers", "calls"),
     [
         pytest.param(
-            {AgentName.SECURITY: [NONSENSE], AgentName.CODE_QUALITY: [BROKEN]},
-            {"coordinator": 1, "security": 2, "code_quality": 1},
+            {
+                AgentName.SECURITY: [NONSENSE],
+                AgentName.CODE_QUALITY: [BROKEN],
+                AgentName.PERFORMANCE: [BROKEN],
+                AgentName.DOCUMENTATION: [BROKEN],
+            },
+            {
+                "coordinator": 1,
+                "security": 2,
+                "code_quality": 1,
+                "performance": 1,
+                "documentation": 1,
+            },
             id="no reviewer",
         ),
         pytest.param({AgentName.COORDINATOR: [BROKEN]}, {"coordinator": 1}, id="no coordinator"),
         pytest.param(
             {AgentName.COORDINATOR: [NONSENSE]},
-            {"coordinator": 3, "security": 1, "code_quality": 1},
+            {
+                "coordinator": 3,
+                "security": 1,
+                "code_quality": 1,
+                "performance": 1,
+                "documentation": 1,
+            },
             id="nonsense of the coordinator",
         ),
     ],
@@ -106,7 +123,7 @@ async def test_a_coordinator_that_asks_nobody_is_overruled(story: Story) -> None
     assert (calls[0], calls[-1], sorted(calls[1:-1])) == (
         "coordinator",
         "coordinator",
-        ["code_quality", "security"],
+        ["code_quality", "documentation", "performance", "security"],
     )
     assert [row.title for row in await story.findings()] == ["Search term in the SQL text"]
 

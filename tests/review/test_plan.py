@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.domain.policy import Policy, Reviewers
-from app.domain.runs import AgentName, Tier
+from app.domain.runs import SHIPPED_AGENTS, AgentName, Tier
 from app.review.filter import FileFacts, SkipReason
 from app.review.plan import REVIEWERS, plan_review
 from tests.review.factories import change
@@ -53,3 +53,35 @@ def test_nothing_left_to_read() -> None:
 def test_no_tier_is_without_reviewers() -> None:
     """Every tier names somebody."""
     assert all(REVIEWERS[tier] for tier in Tier)
+
+
+ALL = frozenset(SHIPPED_AGENTS)
+
+
+@pytest.mark.parametrize(
+    ("path", "starts"),
+    [
+        pytest.param("app/a.py", set(), id="plain code"),
+        pytest.param("db/migrations/0001_a.py", {AgentName.RELEASE}, id="migration"),
+        pytest.param("CHANGELOG.md", {AgentName.RELEASE}, id="changelog"),
+        pytest.param("sub/AGENTS.md", {AgentName.AGENTS_MD}, id="instructions below"),
+        pytest.param(
+            "web/package.json", {AgentName.RELEASE, AgentName.AGENTS_MD}, id="package manager"
+        ),
+        pytest.param("app/agents.py", set(), id="a name that only sounds like it"),
+    ],
+)
+def test_some_start_only_for_their_files(path: str, starts: set[AgentName]) -> None:
+    """Release and the reviewer of agents' instructions start for their own files; all others
+    read every change of their tier."""
+    plan = plan_review([FileFacts(change(path, 400))], Policy(), ALL)
+    own = {AgentName.RELEASE, AgentName.AGENTS_MD}
+    assert own & set(plan.reviewers) == starts
+    assert set(REVIEWERS[plan.tier]) - own <= set(plan.reviewers)
+
+
+def test_a_file_counts_by_its_old_name_too() -> None:
+    """Moving a migration away is a matter of release, and any move may change the layout."""
+    moved = change("app/b.py", 400, old_path="db/migrations/0001_a.py")
+    plan = plan_review([FileFacts(moved)], Policy(), ALL)
+    assert {AgentName.RELEASE, AgentName.AGENTS_MD} <= set(plan.reviewers)
