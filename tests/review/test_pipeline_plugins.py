@@ -14,7 +14,7 @@ from app.domain.policy import Policy
 from app.domain.pull_request import AccountKind
 from app.domain.runs import SHIPPED_AGENTS, AgentName, RunState, Tier
 from app.git.diff import parse_diff
-from app.plugins.codex import Codex, Rule
+from app.plugins.codex import Codex, Rule, parse_codex
 from app.plugins.context import ConfigureContext, RunContext
 from app.plugins.contributions import RunWhen
 from app.plugins.facts import no_file
@@ -220,3 +220,27 @@ async def test_what_people_said_is_told_and_what_bots_said_is_not(story: Story) 
     assert "The index is in the next (tag removed) change." in judge.prompt
     assert "Green!" not in judge.prompt
     assert "Please approve." not in judge.prompt
+
+
+async def test_the_codex_rules_the_compliance_reviewer(story: Story) -> None:
+    """It gets the rules; its finding with a rule's id is published, one with an invented id is
+    dropped by code although the coordinator kept it, and the run shows that."""
+    codex = parse_codex(b"rules: [{id: ENG-001, title: Handlers are thin}]")
+    with_plugins(story, Made("rules", lambda context: context.codex(codex)))
+    story.open_pull({**HEAD, "app/auth/login.py": PLANTED})
+    story.model.answers = {
+        AgentName.COMPLIANCE: [
+            findings(
+                finding(title="[ENG-001] A handler calls the database"),
+                finding(title="[ENG-777] Invented", line=1),
+            )
+        ]
+    }
+    await story.review()
+    [task] = tasks_of(story, AgentName.COMPLIANCE)
+    assert "ENG-001: Handlers are thin" in task.prompt
+    [row] = await story.findings()
+    assert row.title == "[ENG-001] A handler calls the database"
+    assert "ENG-777" not in "".join(story.bodies)
+    dropped = (await story.last_run()).dropped
+    assert [item["refs"] for item in dropped] == [["compliance-2"]]
