@@ -127,6 +127,8 @@ class Settings(BaseSettings):
     model: str | None = None
     """One model for every agent, instead of the shipped defaults."""
 
+    prices_file: Path | None = None
+    """The operator's own prices of models, TOML; the published ones for all others."""
     breaker_failures: int = Field(default=5, ge=1, le=100)
     """Failures of a model in a row after which it is not asked for a while."""
     breaker_seconds: float = Field(default=120.0, gt=0, le=3600)

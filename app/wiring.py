@@ -10,9 +10,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from functools import partial
 
-from app.agents.configured import direct_runtimes, open_breakers
+from app.agents.configured import direct_runtimes, open_breakers, surroundings_of
 from app.agents.port import Runtime
-from app.agents.runtimes.direct import Surroundings
 from app.commands.check_actions import handle_check_action
 from app.commands.flow import handle_comment
 from app.commands.services import CommandServices
@@ -94,7 +93,7 @@ async def open_table(services: Services, parts: Parts | None = None) -> AsyncIte
         plugins = plugins_of(settings)
         stack.push_async_callback(plugins.aclose)
         breakers = await stack.enter_async_context(open_breakers(settings))
-        around = Surroundings(breakers=breakers)
+        around = surroundings_of(settings, breakers)
         runtimes = Runtimes(chosen.make_runtime or direct_runtimes(around))
         await stack.enter_async_context(runtimes)
         # What is wrong with a plugin, or missing in the settings, is said before any job begins.

@@ -12,6 +12,7 @@ from app.agents.runtimes.direct import DirectRuntime, ProviderSettings, Surround
 from app.agents.shared_breakers import SharedBreakers
 from app.control.routing import Routing, shipped_routing
 from app.settings import Settings
+from app.telemetry.cost import Price, price_of, read_prices
 
 
 def routing_of(settings: Settings) -> Routing:
@@ -43,6 +44,14 @@ def direct_runtimes(around: Surroundings | None = None) -> partial[DirectRuntime
     """Makes `direct` runtimes that share their surroundings: breakers belong to models, whichever
     providers a runtime reaches beside them."""
     return partial(DirectRuntime, around=around or Surroundings())
+
+
+def surroundings_of(settings: Settings, breakers: Breakers) -> Surroundings:
+    """What all sessions of a process share. Raises ConfigurationError for a bad table of prices."""
+    price: Price = price_of
+    if settings.prices_file is not None:
+        price = read_prices(settings.prices_file)
+    return Surroundings(breakers=breakers, price=price)
 
 
 @asynccontextmanager

@@ -232,6 +232,14 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Thinking:
+    """The model has said nothing for `silent_s`: told every 30 s of it. Time in tools is none."""
+
+    key: str
+    silent_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Retrying:
     """A call failed and is repeated after `wait_s`, on `model`."""
 
@@ -250,7 +258,14 @@ class Finished:
 
 
 AgentEvent: TypeAlias = (
-    Started | ModelCallStarted | ModelCallFinished | ToolCalled | Text | Retrying | Finished
+    Started
+    | ModelCallStarted
+    | ModelCallFinished
+    | ToolCalled
+    | Text
+    | Thinking
+    | Retrying
+    | Finished
 )
 EventSink: TypeAlias = Callable[[AgentEvent], Awaitable[None]]
 

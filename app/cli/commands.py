@@ -84,6 +84,23 @@ def review(
     raise typer.Exit(run(request))
 
 
+@cli.command("log")
+def show_log(
+    run: Annotated[str, typer.Argument(help="Number of the run, as its check and review name it.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on with what comes, until the run has ended.")
+    ] = False,
+) -> None:
+    """Show what a run of this machine did: sessions, calls, tools, silences, and every judgement.
+
+    Exit code 0: shown; 2: there is no log of that run here.
+    """
+    from app.cli.runlog import show
+
+    show(run, as_json=as_json, follow=follow)
+
+
 @cli.command()
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,

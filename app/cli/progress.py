@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
+from app.agents.logged import heartbeat
 from app.agents.port import (
     AgentEvent,
     AgentResult,
@@ -19,6 +20,7 @@ from app.agents.port import (
     ModelCallFinished,
     Retrying,
     Started,
+    Thinking,
     ToolCalled,
 )
 from app.cli.output import one_line
@@ -48,6 +50,8 @@ class Progress:
                 self._begin(key)
             case ToolCalled(key=key, name=name):
                 self._running[key] = one_line(name)
+            case Thinking():
+                self._say(f"{event.key}: {heartbeat(event)}")
             case Retrying(key=key, failure=failure, wait_s=wait):
                 self._say(f"{key}: {failure.kind.value}, trying again in {wait:.0f} s")
             case ModelCallFinished(usage=usage):

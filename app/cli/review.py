@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from app.agents.configured import direct_runtimes, open_breakers
-from app.agents.runtimes.direct import Surroundings
+from app.agents.configured import direct_runtimes, open_breakers, surroundings_of
 from app.cli.loading import loading
 from app.cli.output import results_only_on_stdout, tolerate
 from app.errors import MergewardError
@@ -56,7 +55,7 @@ async def _review(request: ReviewRequest, settings: Settings) -> Report:
     plugins = plugins_of(settings)
     async with (
         open_breakers(settings) as breakers,
-        Runtimes(direct_runtimes(Surroundings(breakers=breakers))) as runtimes,
+        Runtimes(direct_runtimes(surroundings_of(settings, breakers))) as runtimes,
         aclosing(plugins),
     ):
         with loading():

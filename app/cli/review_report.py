@@ -138,6 +138,8 @@ def print_text(report: Report, console: Console) -> None:
         _block(console, summary, indent=0)
     _coverage(report, console)
     _say(console, _figures(report.round.conducted))
+    for line in _by_agent(report.round.conducted):
+        _say(console, line)
 
 
 def _nothing(report: Report) -> str:
@@ -232,6 +234,22 @@ def _figures(conducted: Conducted) -> str:
     return (
         f"{models}: {usage.model_calls} model calls, {tokens:,} tokens in, "
         f"{usage.output_tokens:,} out, {cost}."
+    )
+
+
+def _by_agent(conducted: Conducted) -> list[str]:
+    """What each agent used: tokens in (of them from the cache), out, and dollars."""
+    used = [("coordinator", conducted.coordinator_usage)]
+    used += [(outcome.reviewer.value, outcome.usage) for outcome in conducted.outcomes]
+    return [_used(one_line(name), usage) for name, usage in used]
+
+
+def _used(name: str, usage: Usage) -> str:
+    tokens = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    return (
+        f"  {name}: {usage.model_calls} calls, {tokens:,} in ({usage.cache_read_tokens:,} cached), "
+        f"{usage.output_tokens:,} out, {cost}"
     )
 
 

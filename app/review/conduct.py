@@ -124,6 +124,7 @@ class Conducted:
     prompt_versions: Mapping[str, str]
     unread: frozenset[str] = frozenset()
     read: frozenset[str] = frozenset()
+    coordinator_usage: Usage = field(default_factory=Usage)
 
     @property
     def reported(self) -> tuple[ReportedFinding, ...]:
@@ -403,4 +404,5 @@ def _conducted(
         incomplete=tuple(incomplete),
         prompt_versions=dict(versions),
         read=answer.read,
+        coordinator_usage=answer.usage,
     )

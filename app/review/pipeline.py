@@ -42,6 +42,7 @@ from app.review.endings import (
 )
 from app.review.facts import ReviewFacts
 from app.review.gather import Gathered, gather
+from app.review.logged import note_answer, note_crowding, note_judgement, note_plan, noted
 from app.review.plan import ReviewPlan
 from app.review.publish import external_id, starting_check, unreviewed_check
 from app.review.publishing import publish_round
@@ -66,6 +67,7 @@ from app.review.services import ReviewServices
 from app.review.source import Source
 from app.review.unchanged import nothing_new, seen_in
 from app.store.together import Together
+from app.telemetry.runlog import FILE_NAME, RunLog
 
 log = get_logger(__name__)
 
@@ -190,19 +192,28 @@ async def _review(
     )
     brief = await write_brief(assignment, services.write_files)
     runtime = await services.runtimes.for_run(configuration)
-    try:
-        conducted = await conduct(brief, runtime, job, _metered(job, run_id))
-    except AgentError as error:
-        said = Ended("Not reviewed: the review failed", failed_text(str(error)))
-        coverage = plan.coverage.failed("not_reviewed")
-        await end_run(job, facts, RunState.FAILED, str(error), said, coverage=coverage)
-        return
-    conducted = by_the_codex(conducted, configuration.codex)
-    result = await _judged(facts, source, plan, conducted)
-    if await _overtaken(forge, facts):
-        await end_run(job, facts, RunState.CANCELLED, "superseded", OVERTAKEN)
-        return
-    await store_round(job, run_id, facts, result, job.clock.now())
+    with RunLog(assignment.folder / FILE_NAME, job.clock.now) as log_of_run:
+        note_plan(log_of_run, plan)
+        note_crowding(log_of_run, brief, configuration.routing)
+        sink = noted(log_of_run, _metered(job, run_id))
+        try:
+            conducted = await conduct(brief, runtime, job, sink)
+        except AgentError as error:
+            said = Ended("Not reviewed: the review failed", failed_text(str(error)))
+            coverage = plan.coverage.failed("not_reviewed")
+            await end_run(job, facts, RunState.FAILED, str(error), said, coverage=coverage)
+            log_of_run.note("ended", state=RunState.FAILED.value, reason=str(error))
+            return
+        conducted = by_the_codex(conducted, configuration.codex)
+        note_answer(log_of_run, conducted)
+        result = await _judged(facts, source, plan, conducted)
+        note_judgement(log_of_run, result.judgement)
+        if await _overtaken(forge, facts):
+            await end_run(job, facts, RunState.CANCELLED, "superseded", OVERTAKEN)
+            log_of_run.note("ended", state=RunState.CANCELLED.value, reason="superseded")
+            return
+        await store_round(job, run_id, facts, result, job.clock.now())
+        log_of_run.note("ended", state=RunState.DONE.value)
 
 
 def _metered(job: JobContext, run_id: int) -> EventSink:

@@ -14,6 +14,7 @@ from app.agents.breaker import BreakerSettings, LocalBreakers
 from app.agents.failback import RetryPolicy
 from app.agents.port import (
     AgentErrorKind,
+    AgentEvent,
     AgentFailure,
     AgentLimits,
     AgentResult,
@@ -21,6 +22,7 @@ from app.agents.port import (
     FinishReason,
     HostTool,
     ModelRef,
+    Thinking,
     ToolError,
     ignore_events,
 )
@@ -278,3 +280,48 @@ async def test_an_open_breaker_sends_nothing_and_the_sibling_answers() -> None:
     result = await run(second, around=around, models=(MODEL, SIBLING))
     assert [model for model, _ in second.asked] == [SIBLING]
     assert result.usage.model_calls == 1
+
+
+async def silences(*steps: Step, tool_s: float = 0.0, every: float = 0.08) -> list[float]:
+    """How long each silence was when it was told of."""
+    told: list[float] = []
+
+    async def listen(event: AgentEvent) -> None:
+        if isinstance(event, Thinking):
+            told.append(event.silent_s)
+
+    async def call(_: Mapping[str, object]) -> str:
+        await asyncio.sleep(tool_s)
+        return "done"
+
+    tool = HostTool("tool", "d", {}, call, timeout_s=5)
+    task = AgentTask(AgentName.GENERAL, "s", "p", (MODEL,), (tool,), AgentLimits())
+    around = Surroundings(heartbeat_s=every)
+    await Session(task, (MODEL,), Script(list(steps)), listen, around).run()
+    return told
+
+
+async def thinks(seconds: float, on_output: Callable[[], None], *, speaks: int = 0) -> Reply:
+    """Says nothing for so long, or `speaks` so often in between."""
+    for _ in range(speaks + 1):
+        await asyncio.sleep(seconds / (speaks + 1))
+        on_output()
+    return says("<findings/>")
+
+
+async def test_a_silent_model_is_told_of_again_and_again() -> None:
+    """Every so many seconds of silence, with how long it has lasted."""
+    told = await silences(lambda heard: thinks(0.3, heard))
+    assert len(told) == 3
+    assert told == sorted(told)
+    assert told[0] >= 0.08
+
+
+async def test_output_ends_a_silence() -> None:
+    """A model that goes on writing is not thinking, however long it writes."""
+    assert await silences(lambda heard: thinks(0.3, heard, speaks=14)) == []
+
+
+async def test_time_in_tools_is_no_silence() -> None:
+    """The coordinator waits for its reviewers; nobody is worried."""
+    assert await silences(calls(), says("<findings/>"), tool_s=0.3) == []

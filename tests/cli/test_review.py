@@ -57,7 +57,9 @@ def test_the_findings_are_told_as_text(checkout: Checkout, model_url: str) -> No
     assert " tokens in, " in out
     assert "Reviewing 2 files (trivial tier) with general." in result.stderr
     assert "general done in" in result.stderr
-    assert "general" not in out.replace("general answered", "")
+    assert "  general: 2 calls, " in out
+    assert "  coordinator: 2 calls, " in out
+    assert "started" not in out
 
 
 def test_the_findings_are_one_json_document(

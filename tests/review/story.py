@@ -147,6 +147,8 @@ class ScriptedModel:
     calls: list[str] = field(default_factory=list)
     tasks: list[AgentTask] = field(default_factory=list)
     before: Callable[[AgentTask], Awaitable[None]] | None = None
+    events: list[AgentEvent] = field(default_factory=list)
+    """What each session tells besides its call."""
 
     async def run(self, task: AgentTask, on_event: EventSink = ignore_events) -> AgentResult:
         self.tasks.append(task)
@@ -154,6 +156,8 @@ class ScriptedModel:
         self.calls.append(task.agent.value)
         if self.before is not None:
             await self.before(task)
+        for event in self.events:
+            await on_event(event)
         said = await self._say(task)
         used: AgentEvent = ModelCallFinished(task.key, 1, task.models[0], SESSION)
         await on_event(used)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +26,11 @@ class _Embedded(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+def _meant(record: logging.LogRecord) -> bool:
+    """Keeps what uvicorn says of an answer that is cut on purpose out of the log."""
+    return "without completing response" not in record.getMessage()
 
 
 class ModelServer:
@@ -70,13 +76,13 @@ class ModelServer:
         config = uvicorn.Config(
             self._service.asgi(),
             log_config=None,
-            log_level="critical",  # what it says of a connection that we cut is meant
             access_log=False,
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=1,
         )
         self._server = _Embedded(config)
+        logging.getLogger("uvicorn.error").addFilter(_meant)
         self._serving = asyncio.create_task(self._server.serve(sockets=[self._socket]))
         while not self._server.started:
             if self._serving.done():
@@ -96,5 +102,6 @@ class ModelServer:
         assert self._socket is not None
         self._server.should_exit = True
         await self._serving
+        logging.getLogger("uvicorn.error").removeFilter(_meant)
         self._socket.close()
         self._socket = None

@@ -20,7 +20,7 @@ from app.agents.port import (
 from app.agents.runtimes.direct.faults import classify
 from app.agents.runtimes.direct.providers import CONNECT_TIMEOUT_S, Connections, WireFormat
 from app.domain.runs import Usage
-from app.telemetry.cost import Tokens, price_of
+from app.telemetry.cost import Price, Tokens, price_of
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -59,11 +59,12 @@ class ToolAnswer:
 class Conversation:
     """The running exchange of one session. Not for concurrent use."""
 
-    def __init__(self, connections: Connections, task: AgentTask) -> None:
+    def __init__(self, connections: Connections, task: AgentTask, price: Price = price_of) -> None:
         from pydantic_ai.messages import ModelRequest, UserPromptPart
 
         self._connections = connections
         self._task = task
+        self._price = price
         self._history: list[ModelMessage] = [
             ModelRequest(parts=[UserPromptPart(task.prompt)], instructions=task.system)
         ]
@@ -99,7 +100,8 @@ class Conversation:
 
     def usage(self, model: ModelRef) -> Usage:
         """What the last call used, as far as the provider had said when it ended."""
-        return _usage(self._stream.usage if self._stream is not None else None, model)
+        used = self._stream.usage if self._stream is not None else None
+        return _usage(used, model, self._price)
 
     def answer(self, answers: Sequence[ToolAnswer]) -> None:
         """Add the last reply and its tools' answers to the history."""
@@ -198,7 +200,7 @@ def _finish(reason: str | None) -> FinishReason:
     return _FINISH.get(reason or "", FinishReason.UNKNOWN)
 
 
-def _usage(used: RequestUsage | None, model: ModelRef) -> Usage:
+def _usage(used: RequestUsage | None, model: ModelRef, price: Price) -> Usage:
     if used is None:
         return Usage(model_calls=1)
     cached, written = used.cache_read_tokens, used.cache_write_tokens
@@ -211,5 +213,5 @@ def _usage(used: RequestUsage | None, model: ModelRef) -> Usage:
         cache_read_tokens=tokens.cache_read,
         cache_write_tokens=tokens.cache_write,
         output_tokens=tokens.output,
-        cost_usd=price_of(tokens, provider=model.provider, model=model.name),
+        cost_usd=price(tokens, provider=model.provider, model=model.name),
     )

@@ -54,7 +54,7 @@ class DirectRuntime:
         if not models:
             return _no_model(task)
         await self.warm()
-        talk = Conversation(self._connections, task)
+        talk = Conversation(self._connections, task, self._around.price)
         return await Session(task, models, talk, on_event, self._around).run()
 
     async def warm(self) -> None:

@@ -29,6 +29,7 @@ from app.agents.port import (
     Retrying,
     Started,
     Text,
+    Thinking,
     ToolCalled,
     ToolError,
 )
@@ -36,6 +37,10 @@ from app.agents.prompts import note
 from app.agents.runtimes.direct.conversation import Reply, ToolAnswer, ToolCall
 from app.domain.runs import Usage
 from app.errors import JobError
+from app.telemetry.cost import Price, price_of
+
+HEARTBEAT_S = 30.0
+"""Silence of a model that is told of (DESIGN §4)."""
 
 
 class Talk(Protocol):
@@ -52,12 +57,37 @@ class Talk(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Time, the retry policy, and the breakers that all sessions of a runtime share."""
+    """Time, the retry policy, the breakers that all sessions of a runtime share, how often a silent
+    model is told of, and what tokens cost."""
 
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     retry: RetryPolicy = DEFAULT_RETRY
     breakers: Breakers = field(default_factory=lambda: LocalBreakers(time.monotonic))
+    heartbeat_s: float = HEARTBEAT_S
+    price: Price = price_of
+
+
+@dataclass(slots=True)
+class _Silence:
+    """How long a model has said nothing, and how often that was told. Seconds of one clock."""
+
+    since: float
+    told: int = 0
+
+    def ended(self, now: float) -> None:
+        self.since, self.told = now, 0
+
+    def until_told(self, now: float, every: float) -> float:
+        return max(0.0, self.since + every * (self.told + 1) - now)
+
+    def tell(self, now: float, every: float) -> float:
+        """How long it has lasted, if that is to be told now; else 0."""
+        lasted = now - self.since
+        if lasted < every * (self.told + 1):
+            return 0.0
+        self.told += 1
+        return lasted
 
 
 class Session:
@@ -183,22 +213,38 @@ class Session:
         ends = loop.time() + self._remaining_s()
         first = ends if self._has_output else min(ends, loop.time() + limits.start_timeout_s)
 
+        silence = _Silence(loop.time())
+
         def on_output() -> None:
+            silence.ended(loop.time())
             if not self._has_output:
                 self._has_output = True
                 scope.reschedule(ends)
 
         scope = asyncio.timeout_at(first)
+        beating = asyncio.create_task(self._beat(silence))
         try:
             async with scope:
                 return await self._talk.call(model, may_use_tools=not last, on_output=on_output)
         except TimeoutError:
             if not self._has_output and first < ends:
-                silence = f"no output within {limits.start_timeout_s:g} s of the start"
-                return AgentFailure(AgentErrorKind.NO_START, silence)
+                nothing = f"no output within {limits.start_timeout_s:g} s of the start"
+                return AgentFailure(AgentErrorKind.NO_START, nothing)
             return AgentFailure(
                 AgentErrorKind.TIMEOUT, f"not finished within {limits.timeout_s:g} s"
             )
+        finally:
+            beating.cancel()
+            await asyncio.gather(beating, return_exceptions=True)
+
+    async def _beat(self, silence: _Silence) -> None:
+        """Tell of silence each time it has lasted so long again; ends only by being cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(silence.until_told(loop.time(), self._around.heartbeat_s))
+            lasted = silence.tell(loop.time(), self._around.heartbeat_s)
+            if lasted:
+                await self._emit(Thinking(self._task.key, lasted))
 
     async def _wait(self, failure: AgentFailure, wait_s: float) -> None:
         model = self._models[self._at]
