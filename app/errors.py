@@ -15,6 +15,7 @@ MergewardError
 │   └── ForgeUnavailable    5xx or no answer; the request may be repeated after looking
 ├── GitError                git failed; the message holds its own words, never a token
 ├── AgentError              an agent's run cannot give a result
+│   └── ModelsUnavailable   no model can be reached; a pause may cure it
 └── JobError                the job ledger
     ├── LeaseLost           another worker owns the job now; stop without writing
     └── JobCancelled        the job was superseded or stopped while it ran
@@ -96,6 +97,10 @@ class GitError(MergewardError):
 
 class AgentError(MergewardError):
     """An agent's run gave no usable result."""
+
+
+class ModelsUnavailable(AgentError):
+    """No model of any chain could be asked, for reasons that a pause may cure."""
 
 
 class JobError(MergewardError):

@@ -7,10 +7,12 @@ ends with it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from app.agents.port import AgentErrorKind, AgentFailure, ModelRef
+from app.errors import AgentError, ModelsUnavailable
 
 MINIMUM_LEFT_S = 120.0
 """With less time than this left, nothing is tried again (DESIGN §4)."""
@@ -112,3 +114,13 @@ def within_family(models: tuple[ModelRef, ...]) -> tuple[ModelRef, ...]:
         return ()
     home = family(models[0])
     return tuple(dict.fromkeys(model for model in models if family(model) == home))
+
+
+_UNREACHABLE = frozenset(kind.value for kind in AgentErrorKind if kind.is_retryable)
+
+
+def unanswered(message: str, reasons: Iterable[str]) -> AgentError:
+    """The error for sessions that came to nothing for these reasons (kinds of errors): whether a
+    pause may cure all of them."""
+    cured = [reason in _UNREACHABLE for reason in reasons]
+    return ModelsUnavailable(message) if cured and all(cured) else AgentError(message)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from pydantic import TypeAdapter
 
 from app.agents.asking import AskLimits, ask
-from app.agents.failback import MINIMUM_LEFT_S
+from app.agents.failback import MINIMUM_LEFT_S, unanswered
 from app.agents.findings_xml import ParsedReview, ParseOutcome, parse_review
 from app.agents.port import (
     AgentEvent,
@@ -144,7 +144,8 @@ async def conduct(
         await desk.clear()
     if all(item.status is ParseOutcome.FAILED for item in outcomes):
         why = ", ".join(f"{item.reviewer}: {item.reason or 'failed'}" for item in outcomes)
-        raise AgentError(f"No reviewer gave an answer ({why}).")
+        reasons = [item.reason for item in outcomes]
+        raise unanswered(f"No reviewer gave an answer ({why}).", reasons)
     if answer.review.outcome is ParseOutcome.FAILED:
         raise AgentError(f"The coordinator gave no usable answer ({answer.reason}).")
     return replace(_conducted(answer, outcomes, desk.versions), unread=desk.unread)
@@ -342,7 +343,8 @@ class _Desk:
         )
         if answer.failure is not None and answer.parsed.outcome is ParseOutcome.FAILED:
             # Asking it once more, with results that cost money, would meet the same wall.
-            raise AgentError(f"The coordinator could not be asked ({answer.reason}).")
+            message = f"The coordinator could not be asked ({answer.reason})."
+            raise unanswered(message, [answer.reason])
         cut = answer.parsed.outcome is ParseOutcome.PARTIAL
         return {
             "text": answer.text,

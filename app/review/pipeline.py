@@ -20,7 +20,7 @@ from app.domain.markers import Marker, MarkerKind
 from app.domain.policy import HumanPrs, Mode
 from app.domain.pull_request import PullRequestState
 from app.domain.runs import Booked, RunState
-from app.errors import AgentError, JobCancelled, LeaseLost, MergewardError
+from app.errors import AgentError, JobCancelled, LeaseLost, MergewardError, ModelsUnavailable
 from app.forges.apply import Target, apply
 from app.forges.port import Forge
 from app.jobs.context import JobContext
@@ -43,6 +43,7 @@ from app.review.endings import (
 from app.review.facts import ReviewFacts
 from app.review.gather import Gathered, gather
 from app.review.logged import note_answer, note_crowding, note_judgement, note_plan, noted
+from app.review.outage import wait_in_queue
 from app.review.plan import ReviewPlan
 from app.review.publish import external_id, starting_check, unreviewed_check
 from app.review.publishing import publish_round
@@ -199,7 +200,7 @@ async def _review(
         try:
             conducted = await conduct(brief, runtime, job, sink)
         except AgentError as error:
-            said = Ended("Not reviewed: the review failed", failed_text(str(error)))
+            said = await _said_of(job, facts, error)
             coverage = plan.coverage.failed("not_reviewed")
             await end_run(job, facts, RunState.FAILED, str(error), said, coverage=coverage)
             log_of_run.note("ended", state=RunState.FAILED.value, reason=str(error))
@@ -214,6 +215,16 @@ async def _review(
             return
         await store_round(job, run_id, facts, result, job.clock.now())
         log_of_run.note("ended", state=RunState.DONE.value)
+
+
+async def _said_of(job: JobContext, facts: ReviewFacts, error: AgentError) -> Ended:
+    """What is said of a run in which no agent came to an answer. Where no model can be reached the
+    review is queued again first."""
+    if isinstance(error, ModelsUnavailable):
+        following = await wait_in_queue(job, facts)
+        if following is not None:
+            return Ended(following.title, following.text)
+    return Ended("Not reviewed: the review failed", failed_text(str(error)))
 
 
 def _metered(job: JobContext, run_id: int) -> EventSink:
