@@ -127,6 +127,10 @@ class Settings(BaseSettings):
     model: str | None = None
     """One model for every agent, instead of the shipped defaults."""
 
+    spend_day_usd: float | None = Field(default=None, ge=0)
+    """What models may cost each installation in a day of UTC, in US dollars."""
+    spend_month_usd: float | None = Field(default=None, ge=0)
+    """The same for a month."""
     prices_file: Path | None = None
     """The operator's own prices of models, TOML; the published ones for all others."""
     breaker_failures: int = Field(default=5, ge=1, le=100)

@@ -10,13 +10,14 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from functools import partial
 
-from app.agents.configured import direct_runtimes, open_breakers, surroundings_of
+from app.agents.configured import direct_runtimes, open_breakers, price_of_settings, surroundings_of
 from app.agents.port import Runtime
 from app.commands.check_actions import handle_check_action
 from app.commands.flow import handle_comment
 from app.commands.services import CommandServices
 from app.control.routing import Routing
 from app.domain.jobs import AppRole, JobKind
+from app.domain.policy import SpendCaps
 from app.errors import ConfigurationError
 from app.fixer.flow import report_failure as report_turn
 from app.fixer.flow import run_fix_task
@@ -115,6 +116,10 @@ def _table(settings: Settings, parts: Parts, assembled: Assembled) -> Table:
         runs=settings.data_dir / "runs",
         our_logins=ours,
         write_files=parts.write_files,
+        price=price_of_settings(settings),
+        installation_caps=SpendCaps(
+            day_usd=settings.spend_day_usd, month_usd=settings.spend_month_usd
+        ),
     )
 
     async def tell_review(job: JobContext, error: BaseException) -> None:

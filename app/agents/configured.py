@@ -48,10 +48,12 @@ def direct_runtimes(around: Surroundings | None = None) -> partial[DirectRuntime
 
 def surroundings_of(settings: Settings, breakers: Breakers) -> Surroundings:
     """What all sessions of a process share. Raises ConfigurationError for a bad table of prices."""
-    price: Price = price_of
-    if settings.prices_file is not None:
-        price = read_prices(settings.prices_file)
-    return Surroundings(breakers=breakers, price=price)
+    return Surroundings(breakers=breakers, price=price_of_settings(settings))
+
+
+def price_of_settings(settings: Settings) -> Price:
+    """The operator's prices, or the published ones. Raises ConfigurationError for a bad table."""
+    return price_of if settings.prices_file is None else read_prices(settings.prices_file)
 
 
 @asynccontextmanager

@@ -84,6 +84,22 @@ def review(
     raise typer.Exit(run(request))
 
 
+@cli.command("spend")
+def show_spend(
+    repository: Annotated[
+        str | None, typer.Option(help="Only this repository, as owner/name.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> None:
+    """Show what models cost today and this month (UTC), repository by repository.
+
+    Exit code 0: shown; 2: the database can't be read, or the repository has used nothing.
+    """
+    from app.cli.spend import show
+
+    show(repository, as_json=as_json)
+
+
 @cli.command("log")
 def show_log(
     run: Annotated[str, typer.Argument(help="Number of the run, as its check and review name it.")],

@@ -236,6 +236,16 @@ class Budget(Section):
     """Minutes of model time, summed over everything that runs side by side."""
 
 
+class SpendCaps(Section):
+    """What model calls for this repository may cost. A review is not begun when it might cost more
+    than is left, and from 80 % on it runs on cheaper models."""
+
+    day_usd: float | None = Field(None, ge=0, le=1_000_000)
+    """US dollars a day (of UTC)."""
+    month_usd: float | None = Field(None, ge=0, le=1_000_000)
+    """US dollars a month (of UTC)."""
+
+
 class PolicyLimits(Section):
     """The numbers that bound what machines do."""
 
@@ -286,6 +296,8 @@ class Policy(Section):
     """Which findings become fix tasks at merge."""
     limits: PolicyLimits = PolicyLimits()
     """What is bounded, and by how much."""
+    spend: SpendCaps = SpendCaps()
+    """What models may cost, by day and month."""
     escalate_to: Escalatee | None = None
     """The login or `organisation/team` that an escalation mentions; nobody else is mentioned."""
     machine_accounts: tuple[Login, ...] = Field(default=(), max_length=200)

@@ -27,6 +27,7 @@ from app.fixer.workspace import EditableTree
 from app.jobs.context import JobContext
 from app.policy.paths import instructions_for, withheld_by
 from app.store.lineages import book
+from app.store.spend import book_spend
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,8 @@ def _booking(job: JobContext, lineage_id: int) -> EventSink:
         if (item := booked_by(event)) is not None:
             async with job.store.write() as session:
                 await book(session, lineage_id, [item], now=job.clock.now())
+                if job.claim.repository_id is not None:
+                    await book_spend(session, job.claim.repository_id, [item], now=job.clock.now())
 
     return on_event
 

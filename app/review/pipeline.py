@@ -20,6 +20,7 @@ from app.domain.markers import Marker, MarkerKind
 from app.domain.policy import HumanPrs, Mode
 from app.domain.pull_request import PullRequestState
 from app.domain.runs import Booked, RunState
+from app.domain.spend import Standing
 from app.errors import AgentError, JobCancelled, LeaseLost, MergewardError, ModelsUnavailable
 from app.forges.apply import Target, apply
 from app.forges.port import Forge
@@ -66,6 +67,7 @@ from app.review.render import (
 from app.review.returns import find_returns
 from app.review.services import ReviewServices
 from app.review.source import Source
+from app.review.spending import CappedRuntime, Spending, SpendRules, cheaper, hold_for, spent_text
 from app.review.unchanged import nothing_new, seen_in
 from app.store.together import Together
 from app.telemetry.runlog import FILE_NAME, RunLog
@@ -182,6 +184,15 @@ async def _review(
         said = Ended(title, nothing_to_read(plan.coverage))
         await end_run(job, facts, RunState.SKIPPED, why, said, coverage=plan.coverage)
         return
+    rules = SpendRules(services.price, services.installation_caps)
+    held = await hold_for(job, run_id, plan, facts.policy.policy, configuration.routing, rules)
+    if held.standing is Standing.SPENT:
+        said = Ended("Not reviewed: spend cap", spent_text(held))
+        coverage = plan.coverage.failed("not_reviewed")
+        await end_run(job, facts, RunState.SKIPPED, "spend_cap", said, coverage=coverage)
+        return
+    if held.standing is Standing.CHEAPER:
+        configuration = replace(configuration, routing=cheaper(configuration.routing))
     await _announce(job, forge, facts, run_id, again=again)
     assignment = Assignment(
         plan=plan,
@@ -192,11 +203,14 @@ async def _review(
         evidence=await evidence(services.plugins, run, source, plan),
     )
     brief = await write_brief(assignment, services.write_files)
-    runtime = await services.runtimes.for_run(configuration)
+    spending = Spending(held.left)
+    runtime = CappedRuntime(
+        await services.runtimes.for_run(configuration), lambda: spending.is_over
+    )
     with RunLog(assignment.folder / FILE_NAME, job.clock.now) as log_of_run:
         note_plan(log_of_run, plan)
         note_crowding(log_of_run, brief, configuration.routing)
-        sink = noted(log_of_run, _metered(job, run_id))
+        sink = noted(log_of_run, spending.watching(_metered(job, run_id)))
         try:
             conducted = await conduct(brief, runtime, job, sink)
         except AgentError as error:

@@ -62,6 +62,7 @@ class _Stored:
     settled: tuple[Finding, ...]
     earlier: Sequence[ReviewRun]
     overtaken: bool
+    spend_notes: tuple[str, ...] = ()
 
 
 async def publish_round(job: JobContext, forge: Forge, facts: ReviewFacts, run_id: int) -> None:
@@ -150,6 +151,7 @@ async def _stored(job: JobContext, facts: ReviewFacts, run_id: int) -> _Stored:
             ),
             earlier=[item for item in rounds if item.id < run.id],
             overtaken=any(item.id > run.id for item in rounds),
+            spend_notes=tuple(job.recorded("spend")["notes"]) if job.has("spend") else (),
         )
 
 
@@ -236,7 +238,7 @@ def _view(facts: ReviewFacts, stored: _Stored, said: SaidVerdict) -> ReviewView:
         next_step=_next_step(facts, stored, said),
         usage=run.usage,
         models=tuple(run.models),
-        notes=policy_notes(facts.policy),
+        notes=(*policy_notes(facts.policy), *stored.spend_notes),
         task_usage=_task_usage(stored),
     )
 

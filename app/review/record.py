@@ -36,6 +36,7 @@ from app.store.decisions import note_decisions
 from app.store.findings import finding_rows, number_findings, to_finding
 from app.store.fixtasks import move
 from app.store.lineages import book, spent_of
+from app.store.spend import book_spend
 from app.store.tables import (
     FindingRow,
     FixTask,
@@ -145,6 +146,8 @@ async def book_all(job: JobContext, run_id: int, items: Sequence[Booked], now: d
         run = await session.get_one(ReviewRun, run_id, with_for_update=True)
         run.usage = sum((item.usage for item in items if item.usage is not None), run.usage)
         await book(session, run.lineage_id, items, now=now)
+        if job.claim.repository_id is not None:
+            await book_spend(session, job.claim.repository_id, items, now=now)
 
 
 async def charged_runs(session: AsyncSession, pull_request_id: int) -> Sequence[ReviewRun]:

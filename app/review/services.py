@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.agents.prompt_context import PromptContext
 from app.domain.diff import FileChange
+from app.domain.policy import SpendCaps
 from app.forges.port import Forge
 from app.git.mirror import Mirrors
 from app.plugins.lifecycle import PluginHost
 from app.plugins.runtimes import RuntimeSource
 from app.review.context import write_run_files
+from app.telemetry.cost import Price, price_of
 
 OpenForge = Callable[[], AbstractAsyncContextManager[Forge]]
 """Acts as one of our Apps for the length of a job."""
@@ -36,3 +38,5 @@ class ReviewServices:
     runs: Path
     our_logins: frozenset[str]
     write_files: WriteRunFiles = write_run_files
+    price: Price = price_of
+    installation_caps: SpendCaps = field(default_factory=SpendCaps)

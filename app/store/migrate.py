@@ -20,7 +20,7 @@ from app.store.session import IMMEDIATE, Store, make_folder_of, prepare_sqlite
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0003"
+HEAD = "0004"
 """The newest revision. Kept here so that asking for it needs no Alembic; a test compares them."""
 _LOCK = 0x6D657267
 """The key of the advisory lock that lets one process migrate at a time (PostgreSQL)."""

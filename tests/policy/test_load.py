@@ -27,6 +27,9 @@ limits:
   path_tasks: 6
   pingpong_cap: 7
   budget: {input_tokens: 500000, usd: 2.5, model_minutes: 30}
+spend:
+  day_usd: 20
+  month_usd: 200.5
 escalate_to: acme/platform
 machine_accounts: [release-robot]
 bots: {add: [dependency-thing], exempt: ["helper[bot]"]}

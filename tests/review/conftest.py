@@ -10,9 +10,9 @@ from sqlalchemy import event
 
 from app.store.session import open_store
 from tests.review.story import Story, open_story
-from tests.store.databases import sqlite_template
+from tests.store.databases import database_url, postgres_schema, sqlite_template, store
 
-__all__ = ["sqlite_template", "story"]
+__all__ = ["database_url", "postgres_schema", "sqlite_template", "store", "story"]
 
 
 @pytest.fixture

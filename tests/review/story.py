@@ -147,6 +147,7 @@ class ScriptedModel:
     calls: list[str] = field(default_factory=list)
     tasks: list[AgentTask] = field(default_factory=list)
     before: Callable[[AgentTask], Awaitable[None]] | None = None
+    each: Usage = field(default_factory=lambda: SESSION)
     events: list[AgentEvent] = field(default_factory=list)
     """What each session tells besides its call."""
 
@@ -159,11 +160,11 @@ class ScriptedModel:
         for event in self.events:
             await on_event(event)
         said = await self._say(task)
-        used: AgentEvent = ModelCallFinished(task.key, 1, task.models[0], SESSION)
+        used: AgentEvent = ModelCallFinished(task.key, 1, task.models[0], self.each)
         await on_event(used)
         if isinstance(said, AgentFailure):
-            return AgentResult("", SESSION, FinishReason.ERROR, said, task.models[0])
-        return AgentResult(said, SESSION, FinishReason.STOP, None, task.models[0])
+            return AgentResult("", self.each, FinishReason.ERROR, said, task.models[0])
+        return AgentResult(said, self.each, FinishReason.STOP, None, task.models[0])
 
     async def _say(self, task: AgentTask) -> str | AgentFailure:
         script = self.answers.get(task.agent)

@@ -11,6 +11,7 @@ from sqlmodel import SQLModel
 from app.store.tables.forge import Installation, PullRequestRow, Repository
 from app.store.tables.jobs import DecisionRow, DeliveryRow, Job, JobStep
 from app.store.tables.reviews import FindingRow, Publication, ReviewerRun, ReviewRun, ThreadRow
+from app.store.tables.spend import SpendDay, SpendNotice
 from app.store.tables.tasks import FixTask, FixTaskFinding, Lineage, Order
 
 METADATA = SQLModel.metadata
@@ -32,5 +33,7 @@ __all__ = [
     "Repository",
     "ReviewRun",
     "ReviewerRun",
+    "SpendDay",
+    "SpendNotice",
     "ThreadRow",
 ]

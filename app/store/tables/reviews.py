@@ -33,7 +33,8 @@ class ReviewRun(UsageColumns, table=True):
     `round_number` says which of its pull request (or fix task). `blocking` are the ids of the
     findings that stood in the way at its end; `incomplete` names agents whose part is missing.
     `task_resumes` is how often its fix task had been resumed when it began, `patch_id` what the
-    fix proposed then. `check_run_id` is GitHub's.
+    fix proposed then. `check_run_id` is GitHub's. `reserved_micro` is what it holds of its caps
+    while it goes on, in millionths of a dollar.
     """
 
     __tablename__ = "review_runs"
@@ -67,6 +68,7 @@ class ReviewRun(UsageColumns, table=True):
     decision_ids: list[int] = json_list()
     check_run_id: int | None = integer(optional=True)
     review_id: int | None = integer(optional=True)
+    reserved_micro: int = integer(0)
     prompt_versions: dict[str, Any] = json_object()
     created_at: datetime = moment()
     started_at: datetime | None = moment(optional=True)
