@@ -106,6 +106,7 @@ def tree(version: int) -> dict[str, bytes]:
         "src/auth/login.py": b"def login(name):\n" + code,
         "src/late.py": b"first = 1\n" + pushed,
         "CHANGELOG.md": b"# Changes\n\n## 1.1\n\n- Faster.\n",
+        "AGENTS.md": b"# Rules\n\nRun `make test`.\n",
     }
 
 

@@ -109,8 +109,8 @@ def _checked(item: JudgedFinding, sheet: _Account) -> JudgedFinding | None:
 
 
 def _sourced(item: JudgedFinding, sheet: _Account) -> JudgedFinding:
-    """The finding under its first source's name, with what it left out, and rated no worse than
-    its sources by one who looked at nothing.
+    """The finding under its first source's name and prompt, with what it left out, and rated no
+    worse than its sources by one who looked at nothing.
 
     The other direction is open: a reviewer's own reasons show that a claim is less than it says,
     while that it is more, only the source can show.
@@ -121,7 +121,13 @@ def _sourced(item: JudgedFinding, sheet: _Account) -> JudgedFinding:
         first = next(one for one in sources if one.ref == item.refs[0])
         section = next((one.category for one in sources if one.category != "general"), "general")
         category = section if found.category == "general" else found.category
-        found = replace(found, ref=first.ref, reviewer=first.reviewer, category=category)
+        found = replace(
+            found,
+            ref=first.ref,
+            reviewer=first.reviewer,
+            category=category,
+            prompt_version=first.prompt_version,
+        )
     rated = [one.severity for one in sources]
     rated += [facts.rated[item.short_id]] if item.short_id is not None else []
     if rated and not _was_read(found, facts):

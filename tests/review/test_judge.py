@@ -91,6 +91,14 @@ def test_a_dropped_finding_stays_out_with_its_reason() -> None:
     assert (result.new, result.dropped, result.problems) == ((), (dropped,), ())
 
 
+def test_a_kept_finding_keeps_the_prompt_it_came_from() -> None:
+    """Which prompt found something stays known: the judge's own version is not that."""
+    report = reported(prompt_version="security@1+reviewer_shared@2")
+    kept = JudgedFinding(replace(report, prompt_version="coordinator@4"), ("security-1",))
+    (new,) = judge(facts(reported=(report,), judged=(kept,))).new
+    assert new.reported.prompt_version == "security@1+reviewer_shared@2"
+
+
 def test_an_invented_file_is_refused() -> None:
     """The judge can't place a finding in a file the change does not hold."""
     ghost = JudgedFinding(reported("x", location=Location("ghost.py", 1, 1)), refs=("x",))
