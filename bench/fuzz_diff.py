@@ -209,13 +209,15 @@ def _as_git_says(change: Change, parsed: Diff, result: Result) -> None:
 
 def _counts(numstat: bytes) -> dict[bytes, tuple[int, int]]:
     fields = numstat.split(b"\0")
-    found = {}
+    found: dict[bytes, tuple[int, int]] = {}
     while len(fields) > 1:
         added, deleted, name = fields.pop(0).split(b"\t", 2)
         if not name:
             name = fields[1]
             del fields[:2]
-        found[name] = (int(added.replace(b"-", b"0")), int(deleted.replace(b"-", b"0")))
+        before = found.get(name, (0, 0))
+        more = (int(added.replace(b"-", b"0")), int(deleted.replace(b"-", b"0")))
+        found[name] = (before[0] + more[0], before[1] + more[1])
     return found
 
 
@@ -353,10 +355,11 @@ def _as_git_applies(raw: bytes, parsed: Diff, result: Result) -> None:
     if told.returncode:
         return
     wanted = _counts(told.stdout)
-    said = {
-        file.path.encode("utf-8", "surrogateescape"): (file.additions, file.deletions)
-        for file in parsed.files
-    }
+    said: dict[bytes, tuple[int, int]] = {}
+    for file in parsed.files:
+        name = file.path.encode("utf-8", "surrogateescape")
+        added, deleted = said.get(name, (0, 0))
+        said[name] = (added + file.additions, deleted + file.deletions)
     if said.keys() == wanted.keys():
         result.check(said == wanted, "git apply counts otherwise", raw)
 

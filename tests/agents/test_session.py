@@ -312,16 +312,16 @@ async def thinks(seconds: float, on_output: Callable[[], None], *, speaks: int =
 async def test_a_silent_model_is_told_of_again_and_again() -> None:
     """Every so many seconds of silence, with how long it has lasted."""
     told = await silences(lambda heard: thinks(0.3, heard))
-    assert len(told) == 3
-    assert told == sorted(told)
+    assert len(told) >= 2
     assert told[0] >= 0.08
+    assert told == sorted(set(told))
 
 
 async def test_output_ends_a_silence() -> None:
     """A model that goes on writing is not thinking, however long it writes."""
-    assert await silences(lambda heard: thinks(0.3, heard, speaks=14)) == []
+    assert await silences(lambda heard: thinks(1.5, heard, speaks=14), every=1.0) == []
 
 
 async def test_time_in_tools_is_no_silence() -> None:
     """The coordinator waits for its reviewers; nobody is worried."""
-    assert await silences(calls(), says("<findings/>"), tool_s=0.3) == []
+    assert await silences(calls(), says("<findings/>"), tool_s=1.2, every=1.0) == []
