@@ -63,6 +63,9 @@ class Fetcher:
             raise FetchError(f"{_host(url)} took longer than {self.timeout_s:g} s") from None
         except (httpx.HTTPError, OSError) as error:
             raise FetchError(f"{_host(url)} did not answer: {type(error).__name__}") from error
+        except (httpx.InvalidURL, ValueError):
+            # Their texts quote the address, which may be a stranger's.
+            raise FetchError(f"{_host(url)} leads to an address that can't be read") from None
 
     async def _follow(self, url: str, headers: dict[str, str]) -> bytes:
         first = _origin(url)
@@ -168,7 +171,10 @@ def _wrapped(ip: _Address) -> tuple[ipaddress.IPv4Address, ...]:
 
 
 def _host(url: str) -> str:
-    return urlsplit(url).hostname or "the address"
+    try:
+        return urlsplit(url).hostname or "the address"
+    except ValueError:
+        return "the address"
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

@@ -77,8 +77,11 @@ class RunLog:
     def _write(self, data: bytes) -> None:
         if self._file is None:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
             self._file = os.open(self._path, flags, 0o600)
+            size = os.fstat(self._file).st_size
+            if size and os.pread(self._file, 1, size - 1) != b"\n":
+                data = b"\n" + data  # An earlier try ended amid a line: ours is not part of it.
         view = memoryview(data)
         while view:
             view = view[os.write(self._file, view) :]

@@ -110,6 +110,7 @@ async def test_the_connection_goes_to_the_address_that_was_checked() -> None:
         pytest.param("https://u:p@config.acme.test/", "carries credentials", id="credentials"),
         pytest.param("https://config.acme.test:99999/", "no valid port", id="port"),
         pytest.param("/again", "redirects too often", id="loop"),
+        pytest.param("https://[::1", "config.acme.test did not answer", id="brackets"),
     ],
 )
 async def test_a_redirect_is_checked_like_the_first_address(location: str, words: str) -> None:
@@ -120,6 +121,13 @@ async def test_a_redirect_is_checked_like_the_first_address(location: str, words
 
     with pytest.raises(FetchError, match=words):
         await fetcher(answer, {"inside.test": ("10.0.0.8",)}).fetch("https://config.acme.test/")
+
+
+@pytest.mark.parametrize("url", ["https://[::1/x", "https://a.test/\x00", "https://\udc80.test/"])
+async def test_an_address_that_is_none(url: str) -> None:
+    """What an operator mistyped is said like every other failure."""
+    with pytest.raises(FetchError, match="can't be read"):
+        await fetcher(never, {}).fetch(url)
 
 
 async def test_a_token_stays_with_its_origin() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -126,9 +127,21 @@ def test_a_disk_that_fails_stops_no_review(tmp_path: Path) -> None:
     """The log ends; whoever writes to it notices nothing."""
     (tmp_path / "file").write_text("no folder")
     log = opened(tmp_path / "file" / "run.jsonl")
-    log.note("a")
-    log.note("b")
-    log.close()
+    with structlog.testing.capture_logs() as said:
+        log.note("a")
+        log.note("b")
+        log.close()
+    assert (tmp_path / "file").read_text() == "no folder"
+    assert [line["event"] for line in said] == ["a run's log can't be written"]
+
+
+def test_what_follows_a_torn_line_is_whole(tmp_path: Path) -> None:
+    """A full disk or a crash may leave half a line; the next try's first line is not lost in it."""
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b'{"kind":"a"}\n{"kind":"to')
+    with opened(path) as log:
+        log.note("b")
+    assert [line["kind"] for line, _ in read_log(path)] == ["a", "b"]
 
 
 def test_a_killed_process_leaves_whole_lines(tmp_path: Path) -> None:
