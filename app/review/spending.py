@@ -97,13 +97,16 @@ async def hold_for(
     routing: Routing,
     rules: SpendRules,
 ) -> Held:
-    """Hold the run's estimate, once: a later try of the job gets the same answer."""
+    """Hold the run's estimate, once: a later try of the job gets the same answer, and of what was
+    left what earlier tries did not use."""
     caps = caps_of(policy.spend, rules.installation)
     if not caps:
         return Held()
     if job.has("spend"):
         said = job.recorded("spend")
-        left = Decimal(said["left"])
+        async with job.store.read() as session:
+            used = (await session.get_one(ReviewRun, run_id)).cost_usd or Decimal(0)
+        left = max(Decimal(0), Decimal(said["left"]) - used)
         return Held(Standing(said["standing"]), None, tuple(said["notes"]), left)
     costs = (
         estimate(plan, policy, routing, rules.price),

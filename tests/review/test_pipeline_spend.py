@@ -22,9 +22,9 @@ from app.errors import UserError
 from app.review.spending import CappedRuntime, Spending, caps_of, cheaper
 from app.store.session import Store
 from app.store.spend import Cap, book_spend, hold
-from app.store.tables import Repository, ReviewRun, SpendDay, SpendNotice
+from app.store.tables import JobStep, Repository, ReviewRun, SpendDay, SpendNotice
 from app.telemetry.cost import Tokens
-from tests.review.story import BASE, PLANTED, SEARCH, START, ScriptedModel, Story
+from tests.review.story import BASE, NOTHING, PLANTED, SEARCH, START, ScriptedModel, Story
 from tests.store.rows import REPOSITORY, add_pull_request, add_repository
 
 HEAD = {**BASE, SEARCH: PLANTED}
@@ -167,6 +167,28 @@ async def test_a_restart_asks_for_the_money_once(story: Story) -> None:
     await story.recover()
     run = await story.last_run()
     assert (run.state, run.reserved_micro) == (RunState.DONE, held)
+
+
+async def test_what_a_try_used_is_gone_for_the_next(story: Story) -> None:
+    """Three of four reviewers had used the whole day when the worker died: the fourth, that it
+    took along, does not begin again."""
+    story.policy("spend: {day_usd: 0.03}\n")
+    story.services = replace(story.services, price=lambda *_, **__: Decimal(0))
+    story.open_pull({**BASE, "app/auth/login.py": PLANTED})
+    others = {f"reviewer:{one}" for one in ("security", "performance", "documentation")}
+
+    async def dies(task: AgentTask) -> str:
+        async with asyncio.timeout(5):
+            while not {step.name for step in await story.rows(JobStep)} >= others:  # noqa: ASYNC110  # the database tells nobody when it changes
+                await asyncio.sleep(0.01)
+        raise asyncio.CancelledError
+
+    story.model.answers = {AgentName.CODE_QUALITY: [dies, NOTHING]}
+    await story.review()
+    await story.recover()
+    run = await story.last_run()
+    assert (run.state, run.incomplete) == (RunState.DONE, ["code_quality"])
+    assert story.model.calls.count("code_quality") == 1
 
 
 async def test_two_runs_never_hold_the_same_money(store: Store) -> None:
