@@ -21,6 +21,7 @@ from app.jobs.requests import pull_request_subject
 from app.jobs.worker import Worker
 from app.plugins.runtimes import OneRuntime
 from app.review.pipeline import review_pull_request
+from app.telemetry.runlog import read_log
 from tests.agents.test_direct_runtime import calls, opening
 from tests.review.story import BASE, PLANTED, Story
 from tests.store.rows import REPOSITORY
@@ -136,3 +137,5 @@ async def test_a_cancelled_review_ends_in_time(story: Story, begins: bool, reaso
     assert (provider.coordinators, provider.most >= 2) == (1, True)
     (run,) = await story.runs()
     assert (run.state, run.reason) == (RunState.CANCELLED, reason)
+    *_, (last, _) = read_log(story.services.runs / "1" / "run.jsonl")
+    assert (last["kind"], last["state"], last["reason"]) == ("ended", "cancelled", reason)
