@@ -7,21 +7,17 @@ its token cache knows no locks.
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
 import httpx
 from githubkit import AppAuthStrategy, GitHub, UnauthAuthStrategy
-from githubkit.auth import BaseAuthStrategy
-from githubkit.exception import GitHubException, RequestError, RequestFailed
-from githubkit.retry import RetryDecisionFunc, RetryOption
+from githubkit.exception import GitHubException
 
 from app.domain.pull_request import RepoRef
 from app.errors import (
@@ -35,18 +31,17 @@ from app.errors import (
     ForgeUnauthorized,
     ForgeUnavailable,
 )
-from app.forges.github.app import GitHubApp, Host
+from app.forges.github.app import GitHubApp
+from app.forges.github.connection import connection
 from app.forges.github.errors import (
     PermissionMissing,
     error_of,
     error_of_graphql,
-    seconds_until_retry,
 )
 from app.forges.github.tokens import Scope, Token, TokenKey, at_most
 
 Json = dict[str, Any]
 _T = TypeVar("_T")
-_USER_AGENT = "mergeward"
 _FRESH_WAITS = (0.5, 1.0, 1.5, 2.0)
 """Pauses, 5 s in all, while a token just minted is refused."""
 _MAX_PAGES = 200
@@ -96,8 +91,8 @@ class GitHubSession:
         self._app = app
         self._urgent = urgent
         credentials = app.credentials
-        self._jwt = _client(app, AppAuthStrategy(credentials.app_id, app.private_key))
-        self._api = _client(app, UnauthAuthStrategy())
+        self._jwt = connection(app, AppAuthStrategy(credentials.app_id, app.private_key))
+        self._api = connection(app, UnauthAuthStrategy())
 
     async def __aenter__(self) -> Self:
         await self._jwt.__aenter__()  # type: ignore[no-untyped-call]  # githubkit leaves it bare
@@ -348,61 +343,6 @@ class GitHubSession:
         if (parts.scheme, parts.netloc) != self._app.host.origin:
             raise ForgeError(f"GitHub points to another host ({parts.netloc}); not followed")
         return url
-
-
-@cache
-def _certificates() -> ssl.SSLContext:
-    """The machine's trusted authorities (`SSL_CERT_FILE` heeded), read once: it takes 20 ms."""
-    return httpx.create_ssl_context()
-
-
-def _client(app: GitHubApp, auth: BaseAuthStrategy) -> GitHub[Any]:
-    host = app.host
-
-    async def plain_seconds(response: httpx.Response) -> None:
-        # githubkit reads these two as numbers and stumbles over the date that HTTP allows.
-        if "retry-after" in response.headers:
-            pause = seconds_until_retry(response.headers, app.clock.now())
-            response.headers["retry-after"] = str(round(pause or 0))
-
-    return GitHub(
-        auth,
-        base_url=host.api_url,
-        user_agent=_USER_AGENT,
-        timeout=host.timeout,
-        follow_redirects=False,
-        ssl_verify=_certificates(),
-        http_cache=False,
-        cache_strategy=app.jwt_cache,
-        auto_retry=_retry_reads(host),
-        async_transport=host.transport,
-        async_event_hooks={"response": [plain_seconds]},
-    )
-
-
-def _retry_reads(host: Host) -> RetryDecisionFunc:
-    """Failed reads are sent again after short pauses; limits and writes never are."""
-
-    def decide(error: GitHubException, count: int) -> RetryOption:
-        if count >= len(host.read_retries) or not _is_read(error):
-            return RetryOption(do_retry=False)
-        if isinstance(error, RequestFailed):
-            again = error.response.status_code >= 500
-        else:
-            again = isinstance(getattr(error, "exc", None), httpx.TransportError)
-        # githubkit takes a pause of zero for "not told" and sleeps a minute.
-        pause = max(host.read_retries[count], 0.001)
-        return RetryOption(again, timedelta(seconds=pause))
-
-    return decide
-
-
-def _is_read(error: GitHubException) -> bool:
-    if isinstance(error, RequestFailed):
-        return error.request.method in ("GET", "HEAD")
-    if isinstance(error, RequestError) and isinstance(error.exc, httpx.RequestError):
-        return error.exc.request.method in ("GET", "HEAD")
-    return False
 
 
 def object_of(response: httpx.Response) -> Json:
