@@ -38,7 +38,8 @@ from app.control.routing import shipped_routing
 from app.domain.runs import AgentName, Tier
 from app.errors import AgentError
 from app.jobs.retry import Stop, Wait, after_failure
-from app.review.conduct import Brief, MemoryJournal, conduct
+from app.review.conduct import conduct
+from app.review.reviewing import Brief, MemoryJournal
 from app.sandbox.model.scenario import Fault, FaultKind, Scenario
 from app.sandbox.model.service import ModelService
 

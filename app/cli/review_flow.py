@@ -28,10 +28,11 @@ from app.plugins.runtimes import RuntimeSource
 from app.review.assembly import configured, evidence
 from app.review.brief import Assignment, judged, plan_of, write_brief
 from app.review.codex import by_the_codex
-from app.review.conduct import Conducted, MemoryJournal, conduct
+from app.review.conduct import Conducted, conduct
 from app.review.context import write_run_files
 from app.review.judge import Judgement, NewFinding
 from app.review.plan import ReviewPlan
+from app.review.reviewing import MemoryJournal
 from app.review.verdict import human_verdict
 from loop_guards import FindingStatus, Severity
 

@@ -26,13 +26,14 @@ from app.policy.globs import selected_by
 from app.policy.paths import instructions_for, withheld_by
 from app.review.anchors import settle
 from app.review.budget import BYTES_PER_TOKEN, room_in, within
-from app.review.conduct import Brief, Conducted
+from app.review.conduct import Conducted
 from app.review.context import changed_files, patch_names
 from app.review.found_by_code import found_by_code
 from app.review.heard import Heard
 from app.review.judge import JudgeInput, Judgement, judge
 from app.review.plan import ReviewPlan, plan_review
 from app.review.returns import changes_shown
+from app.review.reviewing import Brief
 from app.review.services import WriteRunFiles
 from app.review.source import (
     Source,

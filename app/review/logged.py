@@ -9,9 +9,10 @@ from app.control.routing import Routing
 from app.domain.runs import AgentName
 from app.logs import get_logger
 from app.review.budget import BYTES_PER_TOKEN
-from app.review.conduct import Brief, Conducted
+from app.review.conduct import Conducted
 from app.review.judge import Judgement
 from app.review.plan import ReviewPlan
+from app.review.reviewing import Brief
 from app.telemetry.runlog import RunLog
 
 CROWDED = 0.5

@@ -14,7 +14,8 @@ from app.agents.rationed import SESSIONS_PER_AGENT
 from app.agents.workspace import Match, Workspace
 from app.domain.runs import AgentName
 from app.errors import AgentError, LeaseLost
-from app.review.conduct import Brief, MemoryJournal, conduct
+from app.review.conduct import conduct
+from app.review.reviewing import Brief, MemoryJournal
 from tests.review.story import (
     NONSENSE,
     NOTHING,

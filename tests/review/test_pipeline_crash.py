@@ -122,6 +122,8 @@ async def test_a_reviewer_that_finished_is_not_paid_twice(story: Story) -> None:
     await story.recover()
     assert await story.snapshot() == REVIEWED_ONCE
     assert story.shown() == SHOWN_ONCE
+    (run,) = await story.runs()
+    assert sorted(run.prompt_versions) == sorted(set(story.model.calls))
     calls = story.model.calls
     assert {name: calls.count(name) for name in sorted(set(calls))} == {
         "code_quality": 2,

@@ -25,7 +25,8 @@ from app.agents.reviewer_results import ReviewerOutcome
 from app.agents.splitting import halves_of, unread_after, with_halves
 from app.domain.findings import Location
 from app.domain.runs import AgentName, Usage
-from app.review.conduct import Brief, Conducted, MemoryJournal, conduct
+from app.review.conduct import Conducted, conduct
+from app.review.reviewing import Brief, MemoryJournal
 from tests.review.story import SESSION, ScriptedModel, finding, findings
 from tests.review.test_bad_answers import report
 from tests.review.test_conduct import brief

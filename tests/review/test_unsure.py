@@ -21,8 +21,9 @@ from app.agents.port import (
 from app.agents.reviewer_results import ReviewerOutcome, render_reviewer_results
 from app.domain.runs import AgentName
 from app.errors import AgentError
-from app.review.conduct import MemoryJournal, conduct
+from app.review.conduct import conduct
 from app.review.looked import looked_at
+from app.review.reviewing import MemoryJournal
 from tests.review.story import (
     BROKEN,
     NONSENSE,
