@@ -66,6 +66,10 @@ class KnownFinding:
     replies: tuple[Remark, ...] = ()
 
 
+TEMPLATE_READERS = frozenset({AgentName.AGENTS_MD, AgentName.COORDINATOR})
+"""Who judges instruction files, and so is told how they should look."""
+
+
 @dataclass(frozen=True, slots=True)
 class PromptContext:
     """The facts a review's prompts are built from. All texts are untrusted as they come.
@@ -96,9 +100,12 @@ class PromptContext:
     added: tuple[AddedContext, ...] = ()
 
     def for_agent(self, agent: AgentName) -> PromptContext:
-        """The same without what plugins meant for others."""
+        """The same without what is meant for others."""
         mine = tuple(one for one in self.added if one.agents is None or agent in one.agents)
-        return self if len(mine) == len(self.added) else replace(self, added=mine)
+        template = self.agents_md_template if agent in TEMPLATE_READERS else ""
+        if len(mine) == len(self.added) and template == self.agents_md_template:
+            return self
+        return replace(self, added=mine, agents_md_template=template)
 
 
 @dataclass(frozen=True, slots=True)

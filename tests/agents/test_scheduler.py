@@ -21,6 +21,7 @@ from app.agents.port import (
     ModelRef,
     ignore_events,
 )
+from app.agents.prompts import render_system
 from app.agents.reviewer_results import ReviewerOutcome
 from app.agents.scheduler import SchedulerLimits, run_reviewers
 from app.agents.tasks import agent_task, limits_for
@@ -98,7 +99,7 @@ async def test_each_gets_its_own_outcome() -> None:
         ParseOutcome.OK,
         ["security-1"],
     )
-    assert security.findings[0].prompt_version == "security@1+reviewer_shared@2"
+    assert security.findings[0].prompt_version == render_system(AgentName.SECURITY).version
     assert (general.status, general.reason, general.sessions) == (ParseOutcome.FAILED, "auth", 1)
     assert "bad key" in general.problems[-1]
     assert (quality.status, quality.findings, quality.usage) == (ParseOutcome.OK, (), ONE)

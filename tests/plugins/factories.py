@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from app.agents.prompt_context import PromptContext
 from app.agents.runtimes.direct.providers import WireFormat
 from app.control.routing import shipped_routing
 from app.domain.runs import AgentName, Tier
+from app.plugins.builtin.describing import described
 from app.plugins.context import BootstrapContext, ConfigureContext, RunContext
 from app.plugins.facts import RunFacts, RunKind, RunView, no_file
 from app.plugins.port import ReviewPlugin
@@ -72,20 +72,6 @@ def base(key: str = "k" * 20, provider: str = "anthropic") -> Made:
         context.describe_change(described(context.facts))
 
     return Made("base", configure)
-
-
-def described(facts: RunFacts) -> PromptContext:
-    return PromptContext(
-        repository=facts.repository,
-        number=facts.number,
-        title=facts.title,
-        body=facts.body,
-        author=facts.author,
-        base_ref=facts.base_ref,
-        base_sha=facts.base_sha,
-        head_ref=facts.head_ref,
-        head_sha=facts.head_sha,
-    )
 
 
 def view(facts: RunFacts = FACTS) -> RunView:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from app.agents.findings_xml import ParseOutcome
 from app.agents.prompt_context import (
+    TEMPLATE_READERS,
     ChangedFile,
     FixContext,
     FixFinding,
@@ -165,8 +166,11 @@ def test_empty_parts_leave_no_trace() -> None:
 
 
 def test_reviewers_share_one_prompt() -> None:
-    """No reviewer's name in the user's part, so that a provider can cache it."""
-    prompt = reviewer_prompt(CONTEXT)
+    """To the byte, and no reviewer's name in it; the AGENTS.md reviewer alone is told a template
+    more."""
+    others = set(SHIPPED_AGENTS) - TEMPLATE_READERS
+    prompts = {reviewer_prompt(CONTEXT.for_agent(agent)) for agent in others}
+    (prompt,) = prompts
     assert not any(agent.value in prompt for agent in SHIPPED_AGENTS if "_" in agent.value)
 
 
@@ -255,3 +259,14 @@ def test_findings_stay_well_formed(text: str) -> None:
     prompt = coordinator_prompt(replace(CONTEXT, findings=(finding,)))
     (parsed,) = fromstring(element("existing_inline_findings", prompt))
     assert [child.tag for child in parsed] == ["title", "body"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "told"),
+    [(AgentName.AGENTS_MD, True), (AgentName.SECURITY, False), (AgentName.COMPLIANCE, False)],
+)
+def test_who_is_told_the_template(agent: AgentName, told: bool) -> None:
+    """How an instruction file should look concerns its reviewer alone."""
+    context = replace(CONTEXT, agents_md_template="Commands first.")
+    prompt = reviewer_prompt(context.for_agent(agent))
+    assert ("Commands first." in prompt) is told

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.domain.runs import AgentName
+from app.agents.prompt_context import TEMPLATE_READERS
 from app.errors import ConfigurationError
 from app.plugins.context import BootstrapContext, ConfigureContext
 from app.plugins.port import ReviewPlugin
@@ -26,8 +26,6 @@ LONG_LINES = 200
 
 REPOSITORY_TEMPLATE = ".github/agents-md-template.md"
 MOST_BYTES = 64 * 1024
-
-_READERS = (AgentName.AGENTS_MD, AgentName.COORDINATOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,8 @@ class AgentsMdPlugin(ReviewPlugin):
         if template:
             context.agents_md_template(template)
         if found is not None:
-            context.prompt_section("Instruction files", _listed(found.files), agents=_READERS)
+            listed = _listed(found.files)
+            context.prompt_section("Instruction files", listed, agents=TEMPLATE_READERS)
 
 
 def _listed(files: tuple[tuple[str, int], ...]) -> str:
