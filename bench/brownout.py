@@ -20,7 +20,7 @@ import selectors
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from app.agents.breaker import Admission, Breakers, BreakerState, CallOutcome, L
 from app.agents.port import AgentErrorKind, AgentEvent, ModelRef, Retrying
 from app.agents.prompt_context import ChangedFile, PromptContext
 from app.agents.runtimes.direct import DirectRuntime, ProviderSettings, Surroundings, WireFormat
-from app.agents.workspace import Match, Workspace
+from app.agents.workspace import Workspace
 from app.control.routing import shipped_routing
 from app.domain.runs import AgentName, Tier
 from app.errors import AgentError
@@ -42,6 +42,7 @@ from app.review.conduct import conduct
 from app.review.reviewing import Brief, MemoryJournal
 from app.sandbox.model.scenario import Fault, FaultKind, Scenario
 from app.sandbox.model.service import ModelService
+from tests.review.factories import EmptyTree
 
 KEY = "a-key-of-the-drill"
 BEGINS_S, ENDS_S = 120.0, 720.0
@@ -163,20 +164,6 @@ class CountedBreakers(LocalBreakers):
         return admission
 
 
-class _EmptyTree:
-    async def read(self, path: str) -> bytes | None:
-        return None
-
-    async def list(self, prefix: str) -> Sequence[str]:
-        return ()
-
-    async def glob(self, pattern: str) -> Sequence[str]:
-        return ()
-
-    async def grep(self, pattern: str, prefix: str, without: Sequence[str]) -> Sequence[Match]:
-        return ()
-
-
 @dataclass
 class Drill:
     """What came of one run. Seconds are of the fake clock."""
@@ -227,7 +214,7 @@ def _brief(number: int) -> Brief:
     )  # fmt: skip
     return Brief(
         context=context,
-        workspace=Workspace(tree=_EmptyTree()),
+        workspace=Workspace(tree=EmptyTree()),
         reviewers=REVIEWERS,
         models=models_of,
         known_paths=frozenset({path}),

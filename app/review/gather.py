@@ -33,13 +33,13 @@ from app.review.history import (
     touched,
     was_whole,
 )
-from app.review.record import charged_runs, finding_comments
+from app.review.record import charged_runs
 from app.review.services import ReviewServices
 from app.review.source import Source, open_source, paths_between
 from app.review.unchanged import PreviousLook
 from app.review.verdict import FixedBefore, TaskView
 from app.store.commands import BotFact, ensure_lineage, ensure_pull_request
-from app.store.findings import finding_rows, settled_findings, to_finding
+from app.store.findings import finding_comments, finding_rows, settled_findings, to_finding
 from app.store.fixtasks import link_fix_pull_request, task_of_branch
 from app.store.lineages import resumes_of, spent_of
 from app.store.queries import latest_run, task_findings
@@ -163,7 +163,8 @@ async def _listen(
     if not ledger.has_threads:
         return _Talk()
     threads = await forge.review_threads(repo, pull.number)
-    ids = await finding_comments(job, ledger.row.id)
+    async with job.store.read() as session:
+        ids = await finding_comments(session, ledger.row.id)
     words = words_of(ledger.existing, threads, ids, services.our_logins)
     rights = {login: await forge.permission(repo, login) for login in people_in(words)}
     gated = policy.human_prs is HumanPrs.GATE or ledger.task is not None

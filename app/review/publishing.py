@@ -38,10 +38,9 @@ from app.review.publish import (
     inline_anchors,
     told_in_body,
 )
-from app.review.record import finding_comments
 from app.review.render import NextStep, ReviewView, escalation_rule, policy_notes
 from app.review.verdict import ask_again
-from app.store.findings import finding_rows, to_finding
+from app.store.findings import finding_comments, finding_rows, to_finding
 from app.store.tables import FindingRow, FixTask, PullRequestRow, ReviewRun, ThreadRow
 from loop_guards import FindingStatus, HandoffMode, NextReason, Severity, Verdict
 
@@ -169,7 +168,8 @@ async def _publishing(
     said = ask_again(job.recorded("judged"))
     view = _view(facts, stored, said)
     policy = facts.policy.policy
-    comment_ids = await finding_comments(job, stored.row.id)
+    async with job.store.read() as session:
+        comment_ids = await finding_comments(session, stored.row.id)
     nodes = {
         thread.comments[0].id: thread.node_id
         for thread in facts.threads

@@ -44,7 +44,6 @@ from app.store.tables import (
     PullRequestRow,
     ReviewerRun,
     ReviewRun,
-    ThreadRow,
 )
 from loop_guards import (
     Decision,
@@ -388,14 +387,3 @@ async def keep_check(job: JobContext, run_id: int, check_run_id: int) -> None:
     async with job.store.write() as session:
         run = await session.get_one(ReviewRun, run_id)
         run.check_run_id = check_run_id
-
-
-async def finding_comments(job: JobContext, pull_request_id: int) -> dict[str, int]:
-    """The first comment of each finding's thread on GitHub, by short id."""
-    statement = (
-        select(FindingRow, ThreadRow)
-        .join(ThreadRow, col(ThreadRow.id) == col(FindingRow.thread_id))
-        .where(FindingRow.pull_request_id == pull_request_id)
-    )
-    async with job.store.read() as session:
-        return {row.short_id: thread.comment_id for row, thread in await session.exec(statement)}

@@ -8,7 +8,7 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.findings import Finding, Location
-from app.store.tables import FindingRow, PullRequestRow
+from app.store.tables import FindingRow, PullRequestRow, ThreadRow
 from loop_guards import FindingStatus
 
 
@@ -20,6 +20,16 @@ async def finding_rows(session: AsyncSession, pull_request_id: int) -> Sequence[
         .order_by(col(FindingRow.number))
     )
     return (await session.exec(statement)).all()
+
+
+async def finding_comments(session: AsyncSession, pull_request_id: int) -> dict[str, int]:
+    """The first comment of each finding's thread on GitHub, by short id."""
+    statement = (
+        select(FindingRow, ThreadRow)
+        .join(ThreadRow, col(ThreadRow.id) == col(FindingRow.thread_id))
+        .where(FindingRow.pull_request_id == pull_request_id)
+    )
+    return {row.short_id: thread.comment_id for row, thread in await session.exec(statement)}
 
 
 def to_finding(row: FindingRow) -> Finding:

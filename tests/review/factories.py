@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from app.agents.workspace import Match
 from app.domain.coverage import Coverage, CoverageEntry, CoverageState
 from app.domain.diff import Diff, FileChange, FileStatus, Hunk
 from app.domain.findings import Finding, Location
@@ -91,3 +93,19 @@ def publishing(
         changed=True,
     )
     return replace(base, **changes)  # type: ignore[arg-type]
+
+
+class EmptyTree:
+    """Implements `app.agents.workspace.Tree` over nothing."""
+
+    async def read(self, path: str) -> bytes | None:
+        return None
+
+    async def list(self, prefix: str) -> Sequence[str]:
+        return ()
+
+    async def glob(self, pattern: str) -> Sequence[str]:
+        return ()
+
+    async def grep(self, pattern: str, prefix: str, without: Sequence[str]) -> Sequence[Match]:
+        return ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,11 +10,12 @@ import pytest
 from app.agents.port import AgentTask, ModelRef, ignore_events
 from app.agents.prompt_context import ChangedFile, PromptContext
 from app.agents.rationed import SESSIONS_PER_AGENT
-from app.agents.workspace import Match, Workspace
+from app.agents.workspace import Workspace
 from app.domain.runs import AgentName
 from app.errors import AgentError, LeaseLost
 from app.review.conduct import conduct
 from app.review.reviewing import Brief, MemoryJournal
+from tests.review.factories import EmptyTree
 from tests.review.story import (
     NONSENSE,
     NOTHING,
@@ -29,20 +29,6 @@ from tests.review.story import (
 
 TWO = (AgentName.SECURITY, AgentName.CODE_QUALITY)
 MODEL = ModelRef("anthropic", "claude-sonnet-4-6")
-
-
-class EmptyTree:
-    async def read(self, path: str) -> bytes | None:
-        return None
-
-    async def list(self, prefix: str) -> Sequence[str]:
-        return ()
-
-    async def glob(self, pattern: str) -> Sequence[str]:
-        return ()
-
-    async def grep(self, pattern: str, prefix: str, without: Sequence[str]) -> Sequence[Match]:
-        return ()
 
 
 def brief(*reviewers: AgentName) -> Brief:
