@@ -20,7 +20,7 @@ from app.clock import Clock, SystemClock
 from app.jobs.dispatch import Dispatcher
 from app.logs import get_logger, keep_secrets_of
 from app.settings import Settings
-from app.store.migrate import HEAD, current_revision
+from app.store.migrate import HEAD, behind, current_revision
 from app.store.session import Store, open_store
 from app.webhooks.intake import TransactionalIntake
 from app.webhooks.router import EdgeOptions, build_router
@@ -100,10 +100,7 @@ def _health(store: Store) -> tuple[Route, ...]:
             log.exception("not ready: the database does not answer")
             return _not_ready("The database does not answer.")
         if revision != HEAD:
-            return _not_ready(
-                f"The database is at revision {revision or 'none'}, this version needs {HEAD}: "
-                "run `mergeward db upgrade`."
-            )
+            return _not_ready(behind(revision))
         return JSONResponse({"status": "ready"})
 
     return Route("/healthz", healthz, methods=["GET"]), Route("/readyz", readyz, methods=["GET"])

@@ -49,6 +49,14 @@ async def current_revision(store: Store) -> str | None:
         return await connection.run_sync(_revision)
 
 
+def behind(revision: str | None) -> str:
+    """What is to be done about a database at another revision than `HEAD`."""
+    return (
+        f"The database is at revision {revision or 'none'}, this version needs {HEAD}: "
+        "run `mergeward db upgrade`."
+    )
+
+
 async def is_current(store: Store) -> bool:
     """Whether the database has exactly the tables this version expects."""
     return await current_revision(store) == HEAD

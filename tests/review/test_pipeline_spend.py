@@ -8,6 +8,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from sqlmodel import select
@@ -245,6 +246,26 @@ def test_cheaper_is_one_step_down_the_same_table(tier: Tier, agent: str) -> None
     before = chains.index(routing.chain_for(AgentName(agent), tier).models)
     after = chains.index(cheaper(routing).chain_for(AgentName(agent), tier).models)
     assert after >= before
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        pytest.param("sqlite:///{0}/new.db", "run `mergeward db upgrade`", id="no-tables"),
+        pytest.param(
+            "postgresql://u:secret@127.0.0.1:1/x",
+            r"postgresql\S+u:\*\*\*@127.0.0.1:1/x does not answer",
+            id="nobody-there",
+        ),
+    ],
+)
+def test_a_database_that_cannot_be_asked(
+    url: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The remedy, or the place without its password; no traceback."""
+    monkeypatch.setenv("MERGEWARD_DATABASE_URL", url.format(tmp_path))
+    with pytest.raises(UserError, match=words):
+        show(None, as_json=False, out=io.StringIO())
 
 
 async def test_what_was_spent_can_be_asked_for(
