@@ -242,7 +242,8 @@ class _Run:
                 async with asyncio.timeout(self._limits.stop_s):
                     await _exit_of(process)
             _signalled(process.pid, signal.SIGKILL)
-        await asyncio.to_thread(end_marked, f"{_MARK}={self._mark}".encode())
+        mark = f"{_MARK}={self._mark}".encode()
+        await asyncio.to_thread(end_marked, mark, group=process.pid)
         await _exit_of(process)
 
 
@@ -256,27 +257,44 @@ def _event(line: bytes) -> Event | None:
     return found if isinstance(found, dict) and isinstance(found.get("type"), str) else None
 
 
-def end_marked(mark: bytes) -> None:
-    """End every process whose environment holds `NAME=value`, wherever it went, and wait until
-    they are gone (Linux alone tells).
+def end_marked(mark: bytes, group: int | None = None) -> None:
+    """End every process whose environment holds `NAME=value`, wherever it went, and everyone in
+    the process group; wait until they are gone (Linux alone tells).
 
     That is a broom and no sandbox: a program that takes pains to hide runs on.
     """
+    known: set[Path] = set()
     for _ in range(_SWEEPS):
-        if not _kill_marked(mark):
+        known = {
+            folder
+            for folder in _PROCESSES.glob("[0-9]*")
+            if (folder in known and _lives(folder)) or _belongs(folder, mark, group)
+        }
+        if not known:
             return
+        for folder in known:
+            with suppress(OSError):
+                os.kill(int(folder.name), signal.SIGKILL)
         time.sleep(_POLL_S)
 
 
-def _kill_marked(mark: bytes) -> int:
-    """How many there were. One that has ended and waits for its parent holds no environment."""
-    found = 0
-    for folder in _PROCESSES.glob("[0-9]*"):
-        with suppress(OSError):
-            if mark in (folder / "environ").read_bytes().split(b"\0"):
-                os.kill(int(folder.name), signal.SIGKILL)
-                found += 1
-    return found
+def _belongs(folder: Path, mark: bytes, group: int | None) -> bool:
+    """By its environment, which one that is about to end no longer holds, or by its group, which it
+    keeps to the last."""
+    with suppress(OSError):
+        if mark in (folder / "environ").read_bytes().split(b"\0"):
+            return True
+    return group is not None and _lives(folder, group)
+
+
+def _lives(folder: Path, group: int | None = None) -> bool:
+    """Whether there is more of a process than the exit code its parent has yet to ask for. With a
+    group: and whether it is of that."""
+    with suppress(OSError, ValueError):
+        # The name stands in brackets and may hold anything, brackets too.
+        state, _, its_group = (folder / "stat").read_bytes().rpartition(b")")[2].split()[:3]
+        return state not in {b"Z", b"X"} and group in {None, int(its_group)}
+    return False
 
 
 def _signalled(group: int, number: signal.Signals) -> bool:
