@@ -20,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.errors import ConfigurationError
+from app.store.sqlite import creator_of
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
@@ -95,7 +96,7 @@ def open_store(url: str) -> Store:
         )
     if parsed.database and parsed.database != ":memory:":
         make_folder_of(Path(parsed.database))
-    engine = create_async_engine(parsed, hide_parameters=True)
+    engine = create_async_engine(parsed, async_creator=creator_of(parsed), hide_parameters=True)
     prepare_sqlite(engine.sync_engine)
     return Store(engine)
 
