@@ -26,8 +26,8 @@ from app.fixer.tools import editing_tools
 from app.fixer.workspace import EditableTree
 from app.jobs.context import JobContext
 from app.policy.paths import instructions_for, withheld_by
-from app.store.lineages import book
 from app.store.spend import book_spend
+from app.store.usage import book_lineage
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _booking(job: JobContext, lineage_id: int) -> EventSink:
     async def on_event(event: AgentEvent) -> None:
         if (item := booked_by(event)) is not None:
             async with job.store.write() as session:
-                await book(session, lineage_id, [item], now=job.clock.now())
+                await book_lineage(session, lineage_id, [item], now=job.clock.now())
                 if job.claim.repository_id is not None:
                     await book_spend(session, job.claim.repository_id, [item], now=job.clock.now())
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.agents.port import ToolError
-from app.git.objects import GrepHit, is_inside, matching, search
+from app.git.globs import matching
+from app.git.objects import GrepHit, is_inside, search
 from app.git.process import git
 
 MAX_FILE_BYTES = 2_000_000

@@ -6,14 +6,12 @@ There are no links to follow here: what is not a regular file in the tree does n
 from __future__ import annotations
 
 import asyncio
-import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
 from app.errors import GitError
+from app.git.globs import matching
 from app.git.locks import Hold
 from app.git.mirror_folder import noting_damage
 from app.git.process import READ_MEMORY, Remote, checked_sha, git, is_storable
@@ -37,9 +35,6 @@ GREP_TIMEOUT_S = 20.0
 GREP_MEMORY = 512 * 1024 * 1024
 """Some want gigabytes before they begin: counted repetitions of counted repetitions."""
 
-GLOB_TIMEOUT_S = 10.0
-"""A glob and a path are each done in time; a great many paths need a bound of their own."""
-
 LISTING_OUTPUT = 32 * 1024 * 1024
 """Bytes of `ls-tree`: a listing of some 300,000 files. A few objects can be millions of files."""
 
@@ -56,6 +51,21 @@ class GrepHit:
     text: str
 
 
+class _Once:
+    """Work that several may want at the same time: one does it, the others wait. What failed is
+    tried again."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._done = False
+
+    async def do(self, work: Callable[[], Awaitable[None]]) -> None:
+        async with self._turn:
+            if not self._done:
+                await work()
+                self._done = True
+
+
 @dataclass(frozen=True, slots=True)
 class Tree:
     """The files of one commit. `remote` lets a partial clone fetch the contents it lacks."""
@@ -64,6 +74,7 @@ class Tree:
     commit: str
     remote: Remote | None = None
     hold: Hold | None = field(default=None, repr=False, compare=False)
+    _contents: _Once = field(default_factory=_Once, repr=False, compare=False)
 
     async def read(self, path: str) -> bytes | None:
         """The bytes of a regular file; None if there is none of that name.
@@ -150,9 +161,14 @@ class Tree:
             )  # fmt: skip
 
     async def fetch_contents(self) -> None:
-        """Get what a partial clone lacks of this commit's files in one request, not one by one."""
-        if self.remote is None:
-            return
+        """Get what a partial clone lacks of this commit's files in one request, not one by one.
+
+        It is looked for once; what git finds missing later, it gets by itself.
+        """
+        if self.remote is not None:
+            await self._contents.do(self._fetch_contents)
+
+    async def _fetch_contents(self) -> None:
         out = await self._run(
             "rev-list", "--objects", "--missing=print", "--no-object-names", "--no-walk",
             self.commit, "--",
@@ -215,23 +231,6 @@ _GREP = (
 """A search whose output `hits_of` reads, whatever the machine's settings."""
 
 
-async def matching(paths: Iterable[str], pattern: str) -> tuple[str, ...]:
-    """The paths that a glob matches. The loop is not kept. Raises GitError after GLOB_TIMEOUT_S."""
-    matches = glob_matcher(pattern)
-    ends = time.monotonic() + GLOB_TIMEOUT_S
-
-    def find() -> tuple[str, ...]:
-        found = []
-        for path in paths:
-            if matches(path):
-                found.append(path)
-            if time.monotonic() > ends:
-                raise GitError(f"the glob took longer than {GLOB_TIMEOUT_S:.0f} s.")
-        return tuple(found)
-
-    return await asyncio.to_thread(find)
-
-
 def tree_of(git_dir: Path, commit: str, remote: Remote | None = None) -> Tree:
     """The tree of a commit, in a repository that nobody removes. Raises GitError for no commit."""
     return Tree(git_dir, checked_sha(commit), remote)
@@ -264,69 +263,6 @@ def hits_of(out: bytes, prefix: str) -> tuple[GrepHit, ...]:
         hits.append(GrepHit(path, int(out[name_end + 1 : number_end]), text))
         at = line_end + 1
     return tuple(hits)
-
-
-@lru_cache(maxsize=256)
-def glob_matcher(pattern: str) -> Callable[[str], bool]:
-    """A test for one glob: `*` within a name, `**` over directories, `?` one character.
-
-    A pattern without `/` is looked for at any depth; a leading `/` ties it to the top. All other
-    characters, brackets too, mean themselves. Time is bounded by the product of the lengths,
-    whatever pattern and path: both are written by strangers.
-    """
-    wanted = [part for part in pattern[:1000].split("/") if part]
-    if "/" not in pattern and wanted:
-        wanted.insert(0, "**")
-    steps: list[re.Pattern[str] | None] = []
-    for part in wanted:
-        if part != "**" and part.startswith("**"):  # `**.py` is meant as `**/*.py`
-            steps.append(None)
-        steps.append(None if part == "**" else _name_pattern(part))
-    if steps and steps[-1] is None:  # whatever is inside, but not the folder's own name
-        steps.append(_name_pattern("*"))
-    return lambda path: _matches(path.split("/"), steps)
-
-
-def _matches(parts: list[str], steps: list[re.Pattern[str] | None]) -> bool:
-    """Follow all ways through the pattern at once; None stands for any number of directories."""
-    at = _with_skips({0}, steps)
-    for part in parts:
-        reached = set()
-        for index in at:
-            step = steps[index] if index < len(steps) else _NOTHING
-            if step is None:
-                reached.add(index)
-            elif step.fullmatch(part):
-                reached.add(index + 1)
-        at = _with_skips(reached, steps)
-    return len(steps) in at
-
-
-def _with_skips(at: set[int], steps: list[re.Pattern[str] | None]) -> set[int]:
-    reached = set(at)
-    for start in at:
-        index = start
-        while index < len(steps) and steps[index] is None:
-            index += 1
-            reached.add(index)
-    return reached
-
-
-def _name_pattern(glob: str) -> re.Pattern[str]:
-    """One name of a glob. Text between stars is taken where it first fits and never retried."""
-    first, *rest = re.split(r"\*+", glob)
-    parts = [_literal(first)]
-    parts += [f"(?>.*?{_literal(text)})" for text in rest[:-1]]
-    if rest:
-        parts.append(f".*{_literal(rest[-1])}")
-    return re.compile("".join(parts), re.DOTALL)
-
-
-def _literal(text: str) -> str:
-    return "".join("." if char == "?" else re.escape(char) for char in text)
-
-
-_NOTHING = re.compile(r"(?!)")
 
 
 def _regular_blob(out: bytes, path: str) -> tuple[str, int] | None:

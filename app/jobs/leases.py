@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, bindparam, exists, func, or_, update
+from sqlalchemy import ColumnElement, bindparam, exists, func, insert, or_, update
 from sqlalchemy import select as core_select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import aliased
@@ -167,11 +167,12 @@ async def record_steps(
     Raises LeaseLost, and then the whole transaction must not be committed.
     """
     await hold(session, claim)
-    session.add_all(
-        JobStep(job_id=claim.job_id, name=name, result=result, recorded_at=now)
+    rows = [
+        {"job_id": claim.job_id, "name": name, "result": result, "recorded_at": now}
         for name, result in steps
-    )
+    ]
     await session.flush()
+    await session.exec(insert(JobStep), params=rows)
 
 
 async def hold(session: AsyncSession, claim: Claim) -> None:

@@ -12,7 +12,7 @@ from functools import cache
 
 from app.domain.diff import FileChange
 from app.domain.runs import AgentName
-from app.git.objects import glob_matcher
+from app.git.globs import glob_matcher
 
 RELEASE_FILES = (
     "**/migrations/**", "**/migrate/**", "**/alembic/**", "**/versions/*.py", "**/*.sql",

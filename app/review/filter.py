@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from app.domain.coverage import Coverage, CoverageEntry, CoverageState
 from app.domain.diff import FileChange, FileStatus
-from app.git.objects import glob_matcher
+from app.git.globs import glob_matcher
 from app.review.risk import is_sensitive
 
 

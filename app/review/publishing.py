@@ -286,23 +286,26 @@ async def _keep(job: JobContext, stored: _Stored, effect: Effect, receipt: Recei
 async def _keep_threads(
     session: AsyncSession, job: JobContext, stored: _Stored, comment_ids: Mapping[str, int]
 ) -> None:
-    now = job.clock.now()
-    for finding in stored.fresh:
-        comment_id = comment_ids.get(finding_marker(finding).id)
-        row = await session.get_one(FindingRow, finding.id)
-        if comment_id is None or row.thread_id is not None:
-            continue
-        thread = ThreadRow(
-            pull_request_id=stored.row.id,
+    now, pull_request_id = job.clock.now(), stored.row.id
+    shown = {finding.id: comment_ids.get(finding_marker(finding).id) for finding in stored.fresh}
+    rows = await finding_rows(session, pull_request_id)
+    threads = {
+        row.id: ThreadRow(
+            pull_request_id=pull_request_id,
             comment_id=comment_id,
-            path=finding.location.path,
-            line=finding.location.start_line,
+            path=row.path,
+            line=row.start_line,
             created_at=now,
             updated_at=now,
         )
-        session.add(thread)
-        await session.flush()
-        row.thread_id = thread.id
+        for row in rows
+        if row.thread_id is None and (comment_id := shown.get(row.id)) is not None
+    }
+    session.add_all(threads.values())
+    await session.flush()
+    for row in rows:
+        if row.id in threads:
+            row.thread_id = threads[row.id].id
 
 
 async def _let_the_turn_begin(job: JobContext, stored: _Stored) -> None:

@@ -35,7 +35,7 @@ from app.review.verdict import (
 from app.store.decisions import note_decisions
 from app.store.findings import finding_rows, number_findings, to_finding
 from app.store.fixtasks import move
-from app.store.lineages import book, spent_of
+from app.store.lineages import spent_of
 from app.store.spend import book_spend
 from app.store.tables import (
     FindingRow,
@@ -45,6 +45,7 @@ from app.store.tables import (
     ReviewerRun,
     ReviewRun,
 )
+from app.store.usage import book_lineage, book_run
 from loop_guards import (
     Decision,
     FindingStatus,
@@ -142,9 +143,8 @@ async def book_all(job: JobContext, run_id: int, items: Sequence[Booked], now: d
     """Sessions of the run begin, its model calls are over: the run and its lineage have used this,
     whatever becomes of them."""
     async with job.store.write() as session:
-        run = await session.get_one(ReviewRun, run_id, with_for_update=True)
-        run.usage = sum((item.usage for item in items if item.usage is not None), run.usage)
-        await book(session, run.lineage_id, items, now=now)
+        lineage_id = await book_run(session, run_id, items)
+        await book_lineage(session, lineage_id, items, now=now)
         if job.claim.repository_id is not None:
             await book_spend(session, job.claim.repository_id, items, now=now)
 

@@ -65,6 +65,7 @@ class Conversation:
         self._connections = connections
         self._task = task
         self._price = price
+        self._parameters = _parameters(task)
         self._history: list[ModelMessage] = [
             ModelRequest(parts=[UserPromptPart(task.prompt)], instructions=task.system)
         ]
@@ -86,7 +87,7 @@ class Conversation:
                 self._connections.model(model),
                 self._history,
                 model_settings=self._settings(model, may_use_tools=may_use_tools),
-                model_request_parameters=_parameters(self._task),
+                model_request_parameters=self._parameters,
             ) as stream:
                 self._stream = stream
                 on_output()
@@ -137,7 +138,6 @@ class Conversation:
         limits = self._task.limits
         settings: dict[str, Any] = {
             "max_tokens": limits.max_output_tokens,
-            "max_retries": 0,
             "timeout": httpx2.Timeout(limits.chunk_timeout_s, connect=CONNECT_TIMEOUT_S),
             # The system prompt's first line is ours; nothing may be put in front of it.
             "framing_announcement": "never",
