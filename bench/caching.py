@@ -24,13 +24,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from app.agents.port import AgentResult, AgentTask, EventSink, Runtime, ignore_events
 from app.agents.runtimes.direct import DirectRuntime, ProviderSettings, WireFormat
-from app.control.routing import shipped_routing
 from app.plugins.runtimes import OneRuntime
 from app.sandbox.model import ModelServer, load_scenario
 from app.sandbox.model.service import RecordedCall
 from app.store.migrate import upgrade
 from app.store.session import open_store
-from tests.review.story import BASE, Story, open_story, plugins
+from bench.staff import everybody
+from tests.review.story import BASE, Story, open_story
 
 KEY = "a-key-of-the-benchmark"
 CACHED = 0.85
@@ -149,7 +149,7 @@ async def _story(folder: Path, wire: WireFormat, runtime: Runtime, *, naive: boo
     story.services = replace(
         story.services,
         runtimes=OneRuntime(chosen),
-        plugins=plugins(shipped_routing(wire.value)),
+        plugins=await asyncio.to_thread(everybody, folder, wire.value),
     )
     return story
 

@@ -36,6 +36,7 @@ from app.jobs.worker import WorkerOptions
 from app.plugins.runtimes import OneRuntime
 from app.store.migrate import upgrade
 from app.store.session import open_store
+from bench.staff import everybody
 from tests.review.story import BASE, Story, open_story
 
 DOUBLE = Path(__file__).resolve().with_name("model_double.py")
@@ -167,7 +168,8 @@ async def _story(folder: Path, runtime: DirectRuntime) -> Story:
     url = f"sqlite+aiosqlite:///{folder / 'ledger.db'}"
     await asyncio.to_thread(upgrade, url)
     story = await open_story(open_store(url), folder)
-    story.services = replace(story.services, runtimes=OneRuntime(runtime))
+    plugins = await asyncio.to_thread(everybody, folder, "anthropic")
+    story.services = replace(story.services, runtimes=OneRuntime(runtime), plugins=plugins)
     return story
 
 

@@ -156,7 +156,8 @@ class Workspace:
             raise ToolError(
                 f"{pattern!r} could not be searched for, or not in time; is it a simple ERE?"
             ) from error
-        lines = [_match_line(match) for match in matches if self._open(match.path)][:MOST_MATCHES]
+        shown = {path for path in {match.path for match in matches} if self._open(path)}
+        lines = [_match_line(match) for match in matches if match.path in shown][:MOST_MATCHES]
         if lines and len(matches) >= MOST_MATCHES:
             lines.append(f"[cut here: only {MOST_MATCHES} matches; use a narrower pattern or path]")
         return "\n".join([*(lines or ["no matches"]), *_not_searched(closed.below(prefix))])
@@ -249,7 +250,7 @@ def clean_directory(path: str) -> str:
 
 
 def _is_private(path: str) -> bool:
-    return any(part.lower() == ".git" for part in PurePosixPath(path).parts)
+    return any(part.lower() == ".git" for part in path.split("/"))
 
 
 def _with_rest(shown: Shown, name: str) -> str:

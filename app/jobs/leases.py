@@ -180,8 +180,8 @@ async def hold(session: AsyncSession, claim: Claim) -> None:
 
     Raises LeaseLost, or JobCancelled if it was told to stop.
     """
-    statement = select(Job.cancel_requested_at, Job.cancel_reason).where(*_held(claim))
-    row = (await session.exec(statement.with_for_update())).one_or_none()
+    values = {"job": claim.job_id, "owner": claim.owner}
+    row = (await session.exec(_hold(), params=values)).one_or_none()
     if row is None:
         raise LeaseLost(f"Job {claim.job_id} belongs to another worker now.")
     if row[0] is not None:
@@ -193,6 +193,20 @@ def _held(claim: Claim) -> tuple[ColumnElement[bool], ...]:
         col(Job.id) == claim.job_id,
         col(Job.state) == JobState.RUNNING,
         col(Job.lease_owner) == claim.owner,
+    )
+
+
+@cache
+def _hold() -> Any:
+    """Made once, as `_next_job`: each step and each booking of a run asks it."""
+    return (
+        select(Job.cancel_requested_at, Job.cancel_reason)
+        .where(
+            col(Job.id) == bindparam("job"),
+            col(Job.state) == JobState.RUNNING,
+            col(Job.lease_owner) == bindparam("owner"),
+        )
+        .with_for_update()
     )
 
 

@@ -19,7 +19,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from app.domain.jobs import LIVE_JOB_STATES, JobKind, JobState
 from app.errors import JobError
 from app.jobs.requests import Enqueued, JobRequest
-from app.store.session import insert_into
+from app.store.session import dialect_of, insert_into
 from app.store.tables import Job
 from app.store.tables.jobs import LIVE
 
@@ -129,7 +129,7 @@ async def live_jobs(session: AsyncSession, *, subject: str) -> Sequence[Job]:
 async def _insert(session: AsyncSession, request: JobRequest, now: datetime) -> int | None:
     table: Table = Job.__table__  # type: ignore[attr-defined]  # SQLModel sets it at run time
     statement = (
-        insert_into(session, table)
+        insert_into(dialect_of(session), table)
         .values(
             kind=request.kind,
             key=request.key,

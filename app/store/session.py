@@ -101,10 +101,15 @@ def open_store(url: str) -> Store:
     return Store(engine)
 
 
-def insert_into(session: AsyncSession, table: Table) -> AnyInsert:
-    """An INSERT that can say what is to happen on a conflict, as the session's database says it."""
+def dialect_of(session: AsyncSession) -> str:
+    """The session's database: `sqlite` or `postgresql`."""
+    return session.get_bind().dialect.name
+
+
+def insert_into(dialect: str, table: Table) -> AnyInsert:
+    """An INSERT that can say what is to happen on a conflict, as that database says it."""
     # Each dialect takes its time to load: only the one in use is.
-    if session.get_bind().dialect.name == "postgresql":
+    if dialect == "postgresql":
         from sqlalchemy.dialects import postgresql
 
         return postgresql.insert(table)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
-from sqlalchemy import Table, Update, bindparam, update
+from sqlalchemy import Boolean, Integer, Table, Update, bindparam, update
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.runs import Booked, Usage
@@ -18,14 +19,33 @@ _RUNS: Table = ReviewRun.__table__  # type: ignore[attr-defined]  # SQLModel giv
 _LINEAGES: Table = Lineage.__table__  # type: ignore[attr-defined]
 
 
+def _adding(table: Table, **more: Any) -> Update:
+    """The database makes the sums; a cost that is unknown, NULL, stays so. Made once: building a
+    statement takes longer than what it does."""
+    sums = {
+        name: table.c[name] + bindparam(f"more_{name}", type_=table.c[name].type)
+        for name in _COLUMNS
+    }
+    return update(table).where(table.c.id == bindparam("row")).values({**sums, **more})
+
+
+_ADD_TO_RUN = _adding(_RUNS).returning(_RUNS.c.lineage_id)
+_ADD_TO_LINEAGE = _adding(
+    _LINEAGES,
+    sessions=_LINEAGES.c.sessions + bindparam("more_sessions", type_=Integer),
+    cost_unknown=_LINEAGES.c.cost_unknown | bindparam("unknown", type_=Boolean),
+    updated_at=bindparam("now"),
+).returning(_LINEAGES.c.id)
+
+
 async def book_run(session: AsyncSession, run_id: int, items: Sequence[Booked]) -> int | None:
     """Add what calls used to the run; the id of its lineage. One price that is unknown makes its
     cost unknown.
 
     Raises sqlalchemy's NoResultFound if there is no such run.
     """
-    added = _adding(_RUNS, run_id, _usages(items))
-    lineage_id: int | None = (await session.exec(added.returning(_RUNS.c.lineage_id))).scalar_one()
+    added = await session.exec(_ADD_TO_RUN, params={"row": run_id, **_sums(_usages(items))})
+    lineage_id: int | None = added.scalar_one()
     return lineage_id
 
 
@@ -41,28 +61,20 @@ async def book_lineage(
         return
     usages = _usages(items)
     known = [replace(usage, cost_usd=usage.cost_usd or Decimal(0)) for usage in usages]
-    added = _adding(_LINEAGES, lineage_id, known).values(
-        sessions=_LINEAGES.c.sessions + sum(item.sessions for item in items), updated_at=now
-    )
-    if any(usage.cost_usd is None for usage in usages):
-        added = added.values(cost_unknown=True)
-    (await session.exec(added.returning(_LINEAGES.c.id))).scalar_one()
+    values = {
+        "row": lineage_id,
+        "more_sessions": sum(item.sessions for item in items),
+        "unknown": any(usage.cost_usd is None for usage in usages),
+        "now": now,
+        **_sums(known),
+    }
+    (await session.exec(_ADD_TO_LINEAGE, params=values)).scalar_one()
 
 
 def _usages(items: Iterable[Booked]) -> list[Usage]:
     return [item.usage for item in items if item.usage is not None]
 
 
-def _adding(table: Table, row_id: int, usages: Iterable[Usage]) -> Update:
-    """The database makes the sums; a cost that is unknown, NULL, stays so."""
+def _sums(usages: Iterable[Usage]) -> dict[str, Any]:
     used = sum(usages, Usage())
-    return (
-        update(table)
-        .where(table.c.id == row_id)
-        .values(
-            {
-                name: table.c[name] + bindparam(None, getattr(used, name), type_=table.c[name].type)
-                for name in _COLUMNS
-            }
-        )
-    )
+    return {f"more_{name}": getattr(used, name) for name in _COLUMNS}

@@ -19,7 +19,7 @@ from app.store.commands import (
     ensure_repository,
     forget_repositories,
 )
-from app.store.session import Store, insert_into
+from app.store.session import Store, dialect_of, insert_into
 from app.store.tables import DeliveryRow, Job
 from app.webhooks.events import Event, RepositoryPart
 from app.webhooks.routing import REVIEW_KEY, Ignore, InstallationChange, Route, Work
@@ -200,7 +200,7 @@ async def _insert(session: AsyncSession, delivery: Delivery, route: Route) -> in
     table: Table = DeliveryRow.__table__  # type: ignore[attr-defined]  # SQLModel sets it at run time
     event = delivery.event
     statement = (
-        insert_into(session, table)
+        insert_into(dialect_of(session), table)
         .values(
             guid=delivery.guid,
             app=delivery.app,
