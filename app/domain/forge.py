@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from app.domain.markers import Marker
-from app.domain.pull_request import Account, RepoRef
+from app.domain.pull_request import Account, RepoRef, ReviewThread
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,15 @@ class IssueComment:
     ours: bool
     markers: tuple[Marker, ...] = ()
     created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Discussion:
+    """What was said on a pull request: in threads of the diff, and in the conversation below it,
+    both oldest first."""
+
+    threads: tuple[ReviewThread, ...] = ()
+    comments: tuple[IssueComment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

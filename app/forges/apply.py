@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import assert_never
 
 from app.domain.effects import (
@@ -63,15 +64,23 @@ async def apply(
     `on_receipt` is awaited after each effect, so that a crash forgets as little as possible.
     """
     receipts: list[Receipt] = []
-    for effect in effects:
-        receipt = await _apply_one(forge, target, effect, maybe_published)
+    resolved: Mapping[str, Resolution] = {}
+    for at, effect in enumerate(effects):
+        if isinstance(effect, ResolveThread) and effect.node_id not in resolved:
+            # Those that follow at once are one request.
+            together = takewhile(lambda one: isinstance(one, ResolveThread), effects[at:])
+            nodes = [one.node_id for one in together if isinstance(one, ResolveThread)]
+            resolved = await forge.resolve_threads(target.repo, nodes)
+        receipt = await _apply_one(forge, target, effect, maybe_published, resolved)
         receipts.append(receipt)
         if on_receipt is not None:
             await on_receipt(effect, receipt)
     return tuple(receipts)
 
 
-async def _apply_one(forge: Forge, target: Target, effect: Effect, maybe: bool) -> Receipt:
+async def _apply_one(
+    forge: Forge, target: Target, effect: Effect, maybe: bool, resolved: Mapping[str, Resolution]
+) -> Receipt:
     repo = target.repo
     match effect:
         case SetCheckRun():
@@ -86,7 +95,7 @@ async def _apply_one(forge: Forge, target: Target, effect: Effect, maybe: bool) 
         case SetStickyComment() | Comment() | ReplyToThread():
             return await _say(forge, target, effect, maybe)
         case ResolveThread():
-            return await _resolve(forge, target, effect, maybe)
+            return await _closed(forge, target, effect, maybe, resolved[effect.node_id])
         case AddLabel() | RemoveLabel() | DismissReview() | EditReview():
             return await _change(forge, target, effect)
         case _:
@@ -110,10 +119,9 @@ async def _say(
             assert_never(effect)
 
 
-async def _resolve(
-    forge: Forge, target: Target, effect: ResolveThread, maybe: bool
+async def _closed(
+    forge: Forge, target: Target, effect: ResolveThread, maybe: bool, resolution: Resolution
 ) -> ThreadReceipt:
-    resolution = await forge.resolve_thread(target.repo, effect.node_id)
     if resolution is not Resolution.NOT_GRANTED or effect.otherwise is None:
         return ThreadReceipt(resolution)
     return ThreadReceipt(resolution, await _say(forge, target, effect.otherwise, maybe))

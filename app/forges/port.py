@@ -11,6 +11,7 @@ without markers; the forge adds them and enforces GitHub's size limits, cutting 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -31,6 +32,7 @@ from app.domain.effects import (
 from app.domain.forge import (
     AppIdentity,
     CloneRemote,
+    Discussion,
     Installation,
     IssueComment,
     PublishedCheck,
@@ -38,7 +40,7 @@ from app.domain.forge import (
     Repository,
 )
 from app.domain.markers import Marker
-from app.domain.pull_request import Permission, PullRequest, RepoRef, ReviewThread
+from app.domain.pull_request import Permission, PullRequest, RepoRef
 
 
 class ForgeReads(Protocol):
@@ -80,8 +82,8 @@ class ForgeReads(Protocol):
         """The effective permission of an account; NONE for strangers and unknown logins."""
         ...
 
-    async def review_threads(self, repo: RepoRef, number: int) -> tuple[ReviewThread, ...]:
-        """All threads with all their comments."""
+    async def discussion(self, repo: RepoRef, number: int) -> Discussion:
+        """All threads with all their comments, and the conversation below."""
         ...
 
     async def our_reviews(self, repo: RepoRef, number: int) -> tuple[PublishedReview, ...]:
@@ -165,8 +167,11 @@ class ForgeWrites(Protocol):
         self, repo: RepoRef, number: int, review_id: int, message: str
     ) -> Dismissal: ...
 
-    async def resolve_thread(self, repo: RepoRef, node_id: str) -> Resolution:
-        """Resolve with a token of this one repository that is used for nothing else."""
+    async def resolve_threads(
+        self, repo: RepoRef, node_ids: Sequence[str]
+    ) -> Mapping[str, Resolution]:
+        """Resolve with a token of this one repository that is used for nothing else. What became of
+        each thread, by its id: one that can't be resolved keeps no other open."""
         ...
 
     async def react(

@@ -23,9 +23,10 @@ log = get_logger(__name__)
 async def conversation(forge: Forge, facts: ReviewFacts) -> tuple[Remark, ...]:
     """What people said below the pull request, oldest first. Bots are left out: their words are no
     argument. () where the installation may not read it, which the log says."""
-    number = facts.pull_request.number
+    number, comments = facts.pull_request.number, facts.comments
     try:
-        comments = await forge.issue_comments(facts.repo, number)
+        if comments is None:
+            comments = await forge.issue_comments(facts.repo, number)
     except ForgeForbidden as error:
         log.warning("the conversation cannot be read", number=number, error=str(error))
         return ()

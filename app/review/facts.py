@@ -29,7 +29,8 @@ class ReviewFacts:
     task). `acts` are what asked for this run, as the guards see it. `diff` is from `merge_base` to
     the head. `rounds_before` counts the finished rounds of this pull request. `turn` is what came
     between the last look at a fix and this one. `comment_ids` maps short ids of findings to the
-    first comment of their threads, `heard` to what people did there; of those, `writers` may write.
+    first comment of their threads, `comments` are the conversation as far as it was read with the
+    threads (None: not yet), `heard` to what people did there; of those, `writers` may write.
     `settled` maps fingerprints of findings that people decided to live with to their names.
     `previous` is the latest round whose reading still counts.
     """
@@ -55,7 +56,7 @@ class ReviewFacts:
     task: TaskView | None = None
     turn: Turn | None = None
     threads: tuple[ReviewThread, ...] = ()
-    comments: tuple[IssueComment, ...] = field(default=())
+    comments: tuple[IssueComment, ...] | None = None
     comment_ids: Mapping[str, int] = field(default_factory=dict)
     heard: Mapping[str, Heard] = field(default_factory=dict)
     writers: frozenset[str] = frozenset()

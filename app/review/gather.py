@@ -10,6 +10,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.bots import Act, Authorship, BotSignal, act_kind, bot_signal, is_human_act
 from app.domain.findings import Finding, Location
+from app.domain.forge import IssueComment
 from app.domain.jobs import Cause, causes_of
 from app.domain.policy import HumanPrs, Policy
 from app.domain.pull_request import PullRequest, RepoRef, ReviewThread
@@ -80,9 +81,10 @@ class _Ledger:
 
 @dataclass(frozen=True, slots=True)
 class _Talk:
-    """The threads of our findings and what people did there."""
+    """The threads of our findings, the conversation below, and what people did there."""
 
     threads: tuple[ReviewThread, ...] = ()
+    comments: tuple[IssueComment, ...] | None = None
     comment_ids: Mapping[str, int] = field(default_factory=dict)
     heard: Mapping[str, Heard] = field(default_factory=dict)
     writers: frozenset[str] = frozenset()
@@ -141,6 +143,7 @@ async def gather(
         task=ledger.task,
         turn=await _turn(source, ledger, ledger.task, acts) if ledger.task else None,
         threads=talk.threads,
+        comments=talk.comments,
         comment_ids=talk.comment_ids,
         heard=talk.heard,
         writers=talk.writers,
@@ -162,7 +165,8 @@ async def _listen(
     """Read the threads, and ask what the people in them may do."""
     if not ledger.has_threads:
         return _Talk()
-    threads = await forge.review_threads(repo, pull.number)
+    discussion = await forge.discussion(repo, pull.number)
+    threads = discussion.threads
     async with job.store.read() as session:
         ids = await finding_comments(session, ledger.row.id)
     words = words_of(ledger.existing, threads, ids, services.our_logins)
@@ -170,7 +174,7 @@ async def _listen(
     gated = policy.human_prs is HumanPrs.GATE or ledger.task is not None
     said = heard(ledger.existing, words, rights, author=pull.author.login, gated=gated)
     writers = frozenset(login for login, right in rights.items() if right.can_write)
-    return _Talk(threads, ids, said, writers)
+    return _Talk(threads, discussion.comments, ids, said, writers)
 
 
 def _acts(causes: Sequence[Cause], policy: Policy, our_logins: frozenset[str]) -> tuple[Act, ...]:

@@ -164,7 +164,7 @@ async def test_a_thread_is_resolved_after_crashes(story: Story) -> None:
     story.forge.kills.add(("ensure_review", True))
     await story.review(action="synchronize")
     for after in (False, True):
-        story.forge.kills.add(("resolve_thread", after))
+        story.forge.kills.add(("resolve_threads", after))
         await story.recover()
     await story.recover()
     assert not story.forge.kills

@@ -68,6 +68,8 @@ class GitHubApp:
     identity: AppIdentity | None = field(init=False, default=None)
     installations: dict[int, int] = field(init=False, default_factory=dict)
     """Repository id to this App's own installation id, as far as asked."""
+    awake: int | None = field(init=False, default=None)
+    """An installation whose token worked: the last one."""
     paces: dict[int, Pace] = field(init=False, default_factory=dict)
     """By installation id."""
 
@@ -91,6 +93,8 @@ class GitHubApp:
 
     def forget_installation(self, installation_id: int) -> None:
         """It is gone; the next question looks for a new one."""
+        if self.awake == installation_id:
+            self.awake = None
         known = self.installations.items()
         self.installations = {repo: number for repo, number in known if number != installation_id}
 

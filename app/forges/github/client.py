@@ -37,6 +37,7 @@ from app.forges.github.errors import (
     PermissionMissing,
     error_of,
     error_of_graphql,
+    refused_parts,
 )
 from app.forges.github.tokens import Scope, Token, TokenKey, at_most
 
@@ -126,7 +127,11 @@ class GitHubSession:
         by our own pace or by GitHub's word."""
         writes = request.method not in ("GET", "HEAD")
         with self._paced(key.installation_id, request.what, writes=writes):
-            return await self._with_token(key, lambda token: self._send(self._api, request, token))
+            answer = await self._with_token(
+                key, lambda token: self._send(self._api, request, token)
+            )
+        self._app.awake = key.installation_id
+        return answer
 
     @contextmanager
     def _paced(self, installation_id: int, what: str, *, writes: bool) -> Iterator[None]:
@@ -172,20 +177,45 @@ class GitHubSession:
     async def graphql(
         self, key: TokenKey, query: str, variables: Mapping[str, Any], what: str
     ) -> Json:
-        """`data` of a GraphQL answer; the first of its `errors` raised as ours.
+        """`data` of a GraphQL answer; the first of its `errors` raised as ours."""
 
-        Sent once: repeating a mutation is for the caller to decide.
-        """
-        body = {"query": query, "variables": dict(variables)}
-        request = Request("POST", self._app.host.graphql_url, body)
-
-        async def attempt(token: Token) -> Json:
-            answer = object_of(await self._send(self._api, request, token))
+        def read(answer: Json) -> Json:
             errors = answer.get("errors")
             if isinstance(errors, list) and errors:
                 raise error_of_graphql(errors, what)
             data = answer.get("data")
             return data if isinstance(data, dict) else {}
+
+        return await self._graphql(key, query, variables, what, read)
+
+    async def graphql_parts(
+        self, key: TokenKey, query: str, variables: Mapping[str, Any], what: str
+    ) -> Mapping[str, ForgeError]:
+        """What of a query was forbidden or not found, by the name of the part: the others have
+        happened. Raised when nothing of `variables`' parts has, and for any other error."""
+
+        def read(answer: Json) -> Mapping[str, ForgeError]:
+            refused = refused_parts(answer.get("errors"), what)
+            if len(refused) == len(variables):
+                raise next(iter(refused.values()))
+            return refused
+
+        return await self._graphql(key, query, variables, what, read)
+
+    async def _graphql(
+        self,
+        key: TokenKey,
+        query: str,
+        variables: Mapping[str, Any],
+        what: str,
+        read: Callable[[Json], _T],
+    ) -> _T:
+        """Sent once: repeating a mutation is for the caller to decide."""
+        body = {"query": query, "variables": dict(variables)}
+        request = Request("POST", self._app.host.graphql_url, body)
+
+        async def attempt(token: Token) -> _T:
+            return read(object_of(await self._send(self._api, request, token)))
 
         writes = query.lstrip().startswith("mutation")
         with self._paced(key.installation_id, what, writes=writes):

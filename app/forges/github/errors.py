@@ -154,3 +154,16 @@ def error_of_graphql(errors: list[object], what: str) -> ForgeError:
     if kind == "" and "something went wrong" in words.lower():
         return ForgeUnavailable(said)
     return ForgeRejected(said)
+
+
+def refused_parts(errors: object, what: str) -> dict[str, ForgeError]:
+    """The parts of a query that were forbidden or not found, by name; raises any other error."""
+    refused: dict[str, ForgeError] = {}
+    for entry in errors if isinstance(errors, list) else ():
+        error = error_of_graphql([entry], what)
+        match entry:
+            case {"path": [str(part), *_]} if isinstance(error, (ForgeForbidden, ForgeNotFound)):
+                refused[part] = error
+            case _:
+                raise error
+    return refused

@@ -194,15 +194,43 @@ def thread(data: Json, comments: list[Json], ours: Account) -> ReviewThread:
     )
 
 
-def _thread_comment(data: Json, ours: Account) -> ThreadComment:
+def conversation_comment(data: Json, ours: Account) -> IssueComment:
+    """A comment of the conversation in a GraphQL answer."""
+    author, body = _author(data), text(data, "body")
+    own = _is(author, ours)
+    return IssueComment(
+        id=int(need(data, "fullDatabaseId")),
+        author=author,
+        body=body,
+        ours=own,
+        markers=markers_of(body) if own else (),
+        created_at=moment(data, "createdAt"),
+    )
+
+
+def _author(data: Json) -> Account:
+    """Who wrote something, as GraphQL tells it: a bot's login comes without its `[bot]`."""
     author = at(data, "author")
-    login, by_bot = text(author, "login") or GHOST.login, text(author, "__typename") == "Bot"
+    if author is None:
+        return GHOST
+    login, number = text(author, "login"), int(at(author, "databaseId") or 0)
+    if text(author, "__typename") == "Bot":
+        return Account(number, f"{login}[bot]", AccountKind.BOT)
+    return Account(number, login, AccountKind.USER)
+
+
+def _is(author: Account, ours: Account) -> bool:
+    return author.kind is AccountKind.BOT and author.id == ours.id
+
+
+def _thread_comment(data: Json, ours: Account) -> ThreadComment:
+    author = _author(data)
     return ThreadComment(
         # `databaseId` is a 32 bit Int, which ids of review comments have outgrown.
         id=int(need(data, "fullDatabaseId")),
-        author=f"{login}[bot]" if by_bot else login,
-        by_bot=by_bot,
+        author=author.login,
+        by_bot=author.kind is AccountKind.BOT,
         body=text(data, "body"),
-        ours=by_bot and at(author, "databaseId") == ours.id,
+        ours=_is(author, ours),
         created_at=moment(data, "createdAt"),
     )

@@ -8,13 +8,14 @@ from typing import Any
 from app.domain.forge import (
     AppIdentity,
     CloneRemote,
+    Discussion,
     Installation,
     IssueComment,
     PublishedCheck,
     PublishedReview,
     Repository,
 )
-from app.domain.pull_request import Account, Permission, PullRequest, RepoRef, ReviewThread
+from app.domain.pull_request import Account, Permission, PullRequest, RepoRef
 from app.errors import ForgeNotFound, ForgeRejected, ForgeUnavailable
 from app.forges.github import parse
 from app.forges.github.client import GitHubSession, Json, Request, object_of, of_repo, path
@@ -28,20 +29,15 @@ _COMMENTS = """
   }
 """
 _THREADS = f"""
-query($owner: String!, $name: String!, $number: Int!, $after: String) {{
-  repository(owner: $owner, name: $name) {{
-    pullRequest(number: $number) {{
-      reviewThreads(first: 100, after: $after) {{
-        pageInfo {{ hasNextPage endCursor }}
-        nodes {{
-          id isResolved isOutdated path line resolvedBy {{ login }}
-          comments(first: 50) {{ {_COMMENTS} }}
-        }}
-      }}
-    }}
+reviewThreads(first: 100, after: $after) {{
+  pageInfo {{ hasNextPage endCursor }}
+  nodes {{
+    id isResolved isOutdated path line resolvedBy {{ login }}
+    comments(first: 50) {{ {_COMMENTS} }}
   }}
 }}
 """
+_CONVERSATION = f"comments(first: 100, after: $after) {{ {_COMMENTS} }}"
 _MORE_COMMENTS = f"""
 query($id: ID!, $after: String) {{
   node(id: $id) {{
@@ -67,15 +63,18 @@ class GitHubReads(GitHubSession):
 
     async def _bot_account(self, login: str) -> Account:
         """The bot's account, asked with any working token: a JWT may not read users."""
-        awake = (found for found in await self.installations() if not found.suspended)
-        installation = next(awake, None)
-        if installation is None:
-            raise ForgeNotFound(
-                f"The {self._app.credentials.role} App is not installed anywhere: install it first."
-            )
-        key = TokenKey(installation.id, None, Scope.METADATA)
+        installation = self._app.awake or await self._any_installation()
+        key = TokenKey(installation, None, Scope.METADATA)
         answer = await self.call_with(key, Request("GET", path("/users/{}", login)))
         return parse.account(object_of(answer))
+
+    async def _any_installation(self) -> int:
+        for found in await self.installations():
+            if not found.suspended:
+                return found.id
+        raise ForgeNotFound(
+            f"The {self._app.credentials.role} App is not installed anywhere: install it first."
+        )
 
     async def installations(self) -> tuple[Installation, ...]:
         rows = await self.all_pages(self.as_app, Request("GET", "/app/installations"))
@@ -132,20 +131,44 @@ class GitHubReads(GitHubSession):
         level = parse.text(answer, "permission")
         return Permission(level) if level in frozenset(Permission) else Permission.NONE
 
-    async def review_threads(self, repo: RepoRef, number: int) -> tuple[ReviewThread, ...]:
+    async def discussion(self, repo: RepoRef, number: int) -> Discussion:
         ours = (await self.identity()).account
         key = await self._key(repo, self._app.scope)
-        variables: Json = {"owner": repo.owner, "name": repo.name, "number": number, "after": None}
-        threads: list[ReviewThread] = []
-        while True:
-            data = await self._query(key, _THREADS, variables, "review threads")
-            found = parse.need(data, "repository", "pullRequest", "reviewThreads")
-            for node in parse.at(found, "nodes") or ():
-                comments = await self._comments_of(key, node)
-                threads.append(parse.thread(node, comments, ours))
-            if not parse.at(found, "pageInfo", "hasNextPage"):
-                return tuple(threads)
-            variables["after"] = parse.need(found, "pageInfo", "endCursor")
+        where: Json = {"owner": repo.owner, "name": repo.name, "number": number}
+        pull = await self._of_pull(key, where, _THREADS + _CONVERSATION)
+        threads = [
+            parse.thread(node, await self._comments_of(key, node), ours)
+            for node in await self._all_of(key, where, pull, "reviewThreads", _THREADS)
+        ]
+        comments = await self._all_of(key, where, pull, "comments", _CONVERSATION)
+        return Discussion(
+            tuple(threads), tuple(parse.conversation_comment(node, ours) for node in comments)
+        )
+
+    async def _of_pull(
+        self, key: TokenKey, where: Json, fields: str, after: str | None = None
+    ) -> Json:
+        """Fields of a pull request; the lists among them from the cursor `after` on."""
+        query = f"""
+        query($owner: String!, $name: String!, $number: Int!, $after: String) {{
+          repository(owner: $owner, name: $name) {{ pullRequest(number: $number) {{ {fields} }} }}
+        }}
+        """
+        data = await self._query(key, query, {**where, "after": after}, "a pull request's talk")
+        found: Json = parse.need(data, "repository", "pullRequest")
+        return found
+
+    async def _all_of(
+        self, key: TokenKey, where: Json, pull: Json, name: str, field: str
+    ) -> list[Json]:
+        """All entries of a list, of which `pull` holds the first page."""
+        found = parse.need(pull, name)
+        nodes: list[Json] = list(parse.at(found, "nodes") or ())
+        while parse.at(found, "pageInfo", "hasNextPage"):
+            after = parse.need(found, "pageInfo", "endCursor")
+            found = parse.need(await self._of_pull(key, where, field, after), name)
+            nodes += parse.at(found, "nodes") or ()
+        return nodes
 
     async def _comments_of(self, key: TokenKey, node: Json) -> list[Mapping[str, Any]]:
         """All comments of a thread: the deciding reply may be the hundred-and-first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from app.domain.effects import (
     CheckReceipt,
@@ -21,7 +21,7 @@ from app.domain.effects import (
 from app.domain.forge import IssueComment
 from app.domain.markers import Marker, markers_of, with_marker
 from app.domain.pull_request import PullRequest, PullRequestState, RepoRef
-from app.errors import ForgeForbidden, ForgeNotFound, ForgeRejected, ForgeUnavailable
+from app.errors import ForgeError, ForgeForbidden, ForgeNotFound, ForgeRejected, ForgeUnavailable
 from app.forges.github import parse
 from app.forges.github.app import GitHubApp
 from app.forges.github.checks import CheckPublisher
@@ -29,11 +29,10 @@ from app.forges.github.client import Request, object_of, of_repo
 from app.forges.github.limits import MAX_BODY, short_line
 from app.forges.github.reads import GitHubReads
 from app.forges.github.reviews import ReviewPublisher
-from app.forges.github.tokens import Scope
+from app.forges.github.tokens import Scope, TokenKey
 
-_RESOLVE = """
-mutation($id: ID!) { resolveReviewThread(input: {threadId: $id}) { thread { isResolved } } }
-"""
+_RESOLVED_AT_ONCE = 50
+"""Threads closed in one request."""
 _MAX_PULL_TITLE = 256
 _EXISTS = "pull request already exists"
 
@@ -216,15 +215,28 @@ class GitHubForge(GitHubReads):
             raise
         return Dismissal.DISMISSED
 
-    async def resolve_thread(self, repo: RepoRef, node_id: str) -> Resolution:
+    async def resolve_threads(
+        self, repo: RepoRef, node_ids: Sequence[str]
+    ) -> Mapping[str, Resolution]:
         key = await self._key(repo, Scope.RESOLVE)
+        found: dict[str, Resolution] = {}
+        for start in range(0, len(node_ids), _RESOLVED_AT_ONCE):
+            found |= await self._resolve(key, node_ids[start : start + _RESOLVED_AT_ONCE])
+        return found
+
+    async def _resolve(self, key: TokenKey, node_ids: Sequence[str]) -> dict[str, Resolution]:
+        names = {f"t{number}": node_id for number, node_id in enumerate(node_ids)}
+        declared = ", ".join(f"${name}: ID!" for name in names)
+        parts = " ".join(
+            f"{name}: resolveReviewThread(input: {{threadId: ${name}}}) {{ thread {{ id }} }}"
+            for name in names
+        )
+        query = f"mutation({declared}) {{ {parts} }}"
         try:
-            await self.graphql(key, _RESOLVE, {"id": node_id}, "resolving a thread")
-        except ForgeForbidden:
-            return Resolution.NOT_GRANTED
-        except ForgeNotFound:
-            return Resolution.GONE
-        return Resolution.RESOLVED
+            refused = await self.graphql_parts(key, query, names, "resolving threads")
+        except (ForgeForbidden, ForgeNotFound) as error:
+            return dict.fromkeys(node_ids, _resolution(error))
+        return {node_id: _resolution(refused.get(name)) for name, node_id in names.items()}
 
     async def react(
         self, repo: RepoRef, comment_id: int, reaction: Reaction, *, inline: bool = False
@@ -232,3 +244,9 @@ class GitHubForge(GitHubReads):
         place = "/pulls/comments/{}/reactions" if inline else "/issues/comments/{}/reactions"
         body = {"content": reaction.value}
         await self.call(repo, Request("POST", of_repo(repo, place, comment_id), body))
+
+
+def _resolution(error: ForgeError | None) -> Resolution:
+    if error is None:
+        return Resolution.RESOLVED
+    return Resolution.GONE if isinstance(error, ForgeNotFound) else Resolution.NOT_GRANTED

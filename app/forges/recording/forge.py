@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -296,9 +296,14 @@ class RecordingForge(RecordingReads):
         self._wrote("dismiss_review", effect)
         return Dismissal.DISMISSED
 
-    async def resolve_thread(self, repo: RepoRef, node_id: str) -> Resolution:
+    async def resolve_threads(
+        self, repo: RepoRef, node_ids: Sequence[str]
+    ) -> Mapping[str, Resolution]:
+        return {node_id: self._resolve(repo, node_id) for node_id in node_ids}
+
+    def _resolve(self, repo: RepoRef, node_id: str) -> Resolution:
         effect = ResolveThread(node_id)
-        self._asked("resolve_thread", effect)
+        self._asked("resolve_threads", effect)
         if not self.may_resolve:
             return Resolution.NOT_GRANTED
         try:
@@ -307,7 +312,7 @@ class RecordingForge(RecordingReads):
             return Resolution.GONE
         if thread.resolved_by is None:
             thread.resolved_by = self.me.account.login
-            self._wrote("resolve_thread", effect)
+            self._wrote("resolve_threads", effect)
         return Resolution.RESOLVED
 
     async def react(

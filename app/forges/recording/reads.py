@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from app.domain.forge import (
     AppIdentity,
     CloneRemote,
+    Discussion,
     Installation,
     IssueComment,
     PublishedCheck,
@@ -21,7 +22,6 @@ from app.domain.pull_request import (
     PullRequest,
     PullRequestState,
     RepoRef,
-    ReviewThread,
 )
 from app.errors import ForgeNotFound
 from app.forges.recording.world import World
@@ -105,10 +105,13 @@ class RecordingReads:
         self._fault("permission")
         return self.world.permissions.get(login, Permission.NONE)
 
-    async def review_threads(self, repo: RepoRef, number: int) -> tuple[ReviewThread, ...]:
-        self._fault("review_threads")
-        threads = self.world.pull(repo, number).threads
-        return tuple(thread.seen_by(self.me.account) for thread in threads)
+    async def discussion(self, repo: RepoRef, number: int) -> Discussion:
+        self._fault("discussion")
+        pull = self.world.pull(repo, number)
+        return Discussion(
+            tuple(thread.seen_by(self.me.account) for thread in pull.threads),
+            tuple(map(self._seen, pull.comments)),
+        )
 
     async def our_reviews(self, repo: RepoRef, number: int) -> tuple[PublishedReview, ...]:
         self._fault("our_reviews")

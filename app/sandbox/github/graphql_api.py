@@ -13,6 +13,7 @@ from app.sandbox.github.errors import ApiError
 from app.sandbox.github.render import Json, stamp
 from app.sandbox.github.state import (
     Account,
+    IssueComment,
     Kind,
     PullRequest,
     Repository,
@@ -158,6 +159,23 @@ class _Root:
             "reviewThreads": connection(
                 "reviewThreads", threads, lambda t: self._shown_thread(pull, t)
             ),
+            "comments": connection(
+                "comments", pull.comments, lambda c: self._shown_remark(pull, c)
+            ),
+        }
+
+    def _shown_remark(self, pull: PullRequest, comment: IssueComment) -> Json:
+        return {
+            "__typename": "IssueComment",
+            "id": node_id("IC", comment.id),
+            "databaseId": comment.id,
+            "fullDatabaseId": str(comment.id),
+            "body": comment.body,
+            "url": f"{self.hub.render.html_url(pull)}#issuecomment-{comment.id}",
+            "author": self._actor(comment.user),
+            "createdAt": stamp(comment.created_at),
+            "isMinimized": False,
+            "minimizedReason": None,
         }
 
     def _shown_thread(self, pull: PullRequest, thread: Thread) -> Json:

@@ -161,7 +161,7 @@ class TestReview:
         assert [(r.id, r.state) for r in reviews] == [
             (first.review_id, ReviewState.CHANGES_REQUESTED)
         ]
-        threads = await stage.reviewer.review_threads(stage.repo, stage.number)
+        threads = (await stage.reviewer.discussion(stage.repo, stage.number)).threads
         assert [(t.path, t.line, t.ours, t.resolved) for t in threads] == [
             (CHANGED, CHANGED_LINE, True, False),
             (CHANGED, 22, True, False),
@@ -207,7 +207,7 @@ class TestReview:
             receipt = await stage.reviewer.ensure_review(stage.repo, stage.number, wanted)
             assert receipt.unplaced == ("1-F2",)
             assert [name for name, _ in receipt.comment_ids] == known
-        threads = await stage.reviewer.review_threads(stage.repo, stage.number)
+        threads = (await stage.reviewer.discussion(stage.repo, stage.number)).threads
         assert [thread.line for thread in threads] == lines
 
     async def test_comments_that_everybody_sees(self, stage: Stage) -> None:
@@ -228,7 +228,7 @@ class TestReview:
         (found,) = await stage.reviewer.our_reviews(stage.repo, stage.number)
         assert found.body.startswith("Three findings.")
         assert (found.state, found.markers) == (ReviewState.CHANGES_REQUESTED, (REVIEW,))
-        assert len(await stage.reviewer.review_threads(stage.repo, stage.number)) == 1
+        assert len((await stage.reviewer.discussion(stage.repo, stage.number)).threads) == 1
 
     @pytest.mark.parametrize("event", [ReviewEvent.APPROVE, ReviewEvent.REQUEST_CHANGES])
     async def test_own_pull_request(self, stage: Stage, event: ReviewEvent) -> None:
@@ -270,22 +270,41 @@ class TestThreads:
     async def _thread(self, stage: Stage) -> tuple[str, int]:
         wanted = review(stage, comments=(inline(),))
         given = await stage.reviewer.ensure_review(stage.repo, stage.number, wanted)
-        (thread,) = await stage.reviewer.review_threads(stage.repo, stage.number)
+        (thread,) = (await stage.reviewer.discussion(stage.repo, stage.number)).threads
         return thread.node_id, given.comment_id(F1) or 0
 
     async def test_resolve(self, stage: Stage) -> None:
         """A thread of ours closes; closing it again changes nothing."""
         node, _ = await self._thread(stage)
         for _ in range(2):
-            outcome = await stage.reviewer.resolve_thread(stage.repo, node)
-            assert outcome is Resolution.RESOLVED
-        (thread,) = await stage.reviewer.review_threads(stage.repo, stage.number)
+            outcome = await stage.reviewer.resolve_threads(stage.repo, [node])
+            assert outcome == {node: Resolution.RESOLVED}
+        (thread,) = (await stage.reviewer.discussion(stage.repo, stage.number)).threads
         assert (thread.resolved, thread.resolved_by) == (True, "mergeward[bot]")
 
     async def test_unknown_thread(self, stage: Stage) -> None:
         """A thread that was deleted is gone, which is no failure."""
-        outcome = await stage.reviewer.resolve_thread(stage.repo, "PRRT_nothing")
-        assert outcome is Resolution.GONE
+        outcome = await stage.reviewer.resolve_threads(stage.repo, ["PRRT_nothing"])
+        assert outcome == {"PRRT_nothing": Resolution.GONE}
+
+    async def test_conversation(self, stage: Stage) -> None:
+        """What is said below comes with the threads: who, in which order, and whose it is."""
+        await self._thread(stage)
+        await stage.reviewer.ensure_comment(stage.repo, stage.number, STATUS, "Reviewing.")
+        found = await stage.reviewer.discussion(stage.repo, stage.number)
+        assert len(found.threads) == 1
+        assert found.comments == await stage.reviewer.issue_comments(stage.repo, stage.number)
+        assert [(c.author.login, c.ours, c.markers) for c in found.comments] == [
+            ("mergeward[bot]", True, (STATUS,))
+        ]
+
+    async def test_one_of_several_that_is_gone(self, stage: Stage) -> None:
+        """The others close all the same."""
+        node, _ = await self._thread(stage)
+        outcome = await stage.reviewer.resolve_threads(stage.repo, ["PRRT_nothing", node])
+        assert outcome == {"PRRT_nothing": Resolution.GONE, node: Resolution.RESOLVED}
+        (thread,) = (await stage.reviewer.discussion(stage.repo, stage.number)).threads
+        assert thread.resolved
 
     async def test_reply_once(self, stage: Stage) -> None:
         """One answer per marker, also when the first one's answer was lost."""
@@ -311,10 +330,10 @@ class TestThreads:
         """A conversation keeps its order and tells us, people and bots apart."""
         _, comment = await self._thread(stage)
         stage.answers("alice", comment, "I disagree.")
-        (thread,) = await stage.reviewer.review_threads(stage.repo, stage.number)
+        (thread,) = (await stage.reviewer.discussion(stage.repo, stage.number)).threads
         told = [(c.author, c.by_bot, c.ours) for c in thread.comments]
         assert told == [("mergeward[bot]", True, True), ("alice", False, False)]
-        (seen,) = await stage.fixer.review_threads(stage.repo, stage.number)
+        (seen,) = (await stage.fixer.discussion(stage.repo, stage.number)).threads
         assert [c.ours for c in seen.comments] == [False, False]
 
     async def test_long_conversation(self, stage: Stage) -> None:
@@ -322,7 +341,7 @@ class TestThreads:
         _, comment = await self._thread(stage)
         for n in range(160):
             stage.answers("alice", comment, f"answer {n}")
-        (thread,) = await stage.reviewer.review_threads(stage.repo, stage.number)
+        (thread,) = (await stage.reviewer.discussion(stage.repo, stage.number)).threads
         assert len(thread.comments) == 161
         assert thread.comments[-1].body == "answer 159"
 

@@ -156,7 +156,7 @@ async def test_resolving_is_not_granted(key: str) -> None:
         async with GitHubForge(github_app(gh, AppRole.REVIEWER)) as forge:
             made = DoubleStage(gh, repo, number, head, forge, forge)
             given = await forge.ensure_review(repo, number, review(made))
-            (thread,) = await forge.review_threads(repo, number)
+            (thread,) = (await forge.discussion(repo, number)).threads
             comment = given.comment_id(F1)
             assert comment is not None
             reply = ReplyToThread(comment, Marker(MarkerKind.REPLY, "F1-fixed"), "Fixed.")
@@ -189,8 +189,10 @@ async def test_no_check_permission(key: str) -> None:
 async def test_resolving_token_does_nothing_else(stage: DoubleStage) -> None:
     """Every ordinary request goes with a token that can't write contents."""
     await apply(stage.reviewer, Target(stage.repo, 1), [check(stage), review(stage)])
-    (thread,) = await stage.reviewer.review_threads(stage.repo, 1)
-    assert await stage.reviewer.resolve_thread(stage.repo, thread.node_id) is Resolution.RESOLVED
+    (thread,) = (await stage.reviewer.discussion(stage.repo, 1)).threads
+    assert await stage.reviewer.resolve_threads(stage.repo, [thread.node_id]) == {
+        thread.node_id: Resolution.RESOLVED
+    }
     writers = [
         token
         for token in stage.gh.hub.identity.tokens.values()
@@ -208,7 +210,7 @@ async def test_cost_of_a_first_review(stage: DoubleStage) -> None:
     before = len(stage.gh.calls)
     forge, target = stage.reviewer, Target(stage.repo, 1)
     await forge.pull_request(stage.repo, 1)
-    await forge.review_threads(stage.repo, 1)
+    await forge.discussion(stage.repo, 1)
     (receipt,) = await apply(forge, target, [check(stage, done=False)], maybe_published=False)
     assert isinstance(receipt, CheckReceipt)
     await apply(
@@ -224,7 +226,7 @@ async def test_enterprise_address(stage: DoubleStage) -> None:
     """Everything works below `/api/v3`, GraphQL and clone addresses included."""
     async with GitHubForge(github_app(stage.gh, AppRole.REVIEWER, api="/api/v3")) as forge:
         await forge.ensure_review(stage.repo, 1, review(stage))
-        assert len(await forge.review_threads(stage.repo, 1)) == 1
+        assert len((await forge.discussion(stage.repo, 1)).threads) == 1
         remote = await forge.clone_remote(stage.repo, write=False)
     assert remote.url == f"{stage.gh.url}/acme/shop.git"
 
