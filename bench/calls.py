@@ -77,7 +77,8 @@ def _log(name: str, calls: Sequence[ApiCall], most: int) -> bool:
     kept = len(asked) <= most
     print(f"{name}: {len(asked)} requests (<= {most}: {'ok' if kept else 'MISSED'})")
     for call in calls:
-        print(f"  {'' if _counts(call) else '-':2}{call}")
+        mark = " " if _counts(call) else "-"
+        print(f"  {mark} {call.method:6}{call.status} {call.path}")
     return kept
 
 

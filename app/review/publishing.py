@@ -21,7 +21,7 @@ from app.domain.effects import (
 )
 from app.domain.findings import Finding
 from app.domain.permits import SaidVerdict
-from app.domain.policy import HumanPrs, Mode
+from app.domain.policy import HumanPrs, Mode, Policy
 from app.domain.runs import RunState, Tier, Usage
 from app.domain.tasks import FixTaskState
 from app.errors import ForgeRejected
@@ -188,7 +188,9 @@ async def _publishing(
         decision=said,
         changed=_changed(stored, earlier, gated=gated),
         our_reviews=(
-            await forge.our_reviews(facts.repo, facts.pull_request.number) if earlier else ()
+            await forge.our_reviews(facts.repo, facts.pull_request.number)
+            if _may_have_judged(stored, policy, gated=gated)
+            else ()
         ),
         thread_ids={
             short_id: nodes[comment]
@@ -201,6 +203,13 @@ async def _publishing(
         sticky_comment_id=stored.row.sticky_comment_id,
         check_run_id=stored.run.check_run_id,
     )
+
+
+def _may_have_judged(stored: _Stored, policy: Policy, *, gated: bool) -> bool:
+    """Whether a review of an earlier round may be more than a comment. Where this one is not, that
+    takes another policy."""
+    others = (run.policy_digest != policy.fingerprint for run in stored.earlier)
+    return any(others) or (gated and bool(stored.earlier))
 
 
 def _changed(stored: _Stored, earlier: ReviewRun | None, *, gated: bool) -> bool:

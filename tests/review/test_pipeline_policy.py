@@ -98,6 +98,30 @@ async def test_an_approval_does_not_outlive_a_worse_round(story: Story) -> None:
     ]
 
 
+async def test_what_a_gate_said_is_taken_back_when_there_is_none(story: Story) -> None:
+    """The repository goes over to advice: the approval of then counts for no head of now."""
+    story.policy("human_prs: gate\n")
+    story.open_pull(REPAIRED)
+    await story.review()
+    assert "review APPROVE []" in story.page()
+    story.policy("human_prs: advise\n")
+    story.push({**REPAIRED, "app/other.py": PLANTED})
+    story.model.answers = {AgentName.GENERAL: [findings(finding(path="app/other.py"))]}
+    await story.review(action="synchronize")
+    assert story.page()[1:3] == ["review COMMENT [app/other.py:2]", "dismiss"]
+
+
+async def test_advice_that_never_judged_is_not_looked_for(story: Story) -> None:
+    """A request less for each re-review."""
+    story.open_pull(REPAIRED)
+    await story.review()
+    story.push({**REPAIRED, "app/other.py": PLANTED})
+    story.forge.fail_next("our_reviews", ForgeForbidden("nobody is to ask"))
+    story.model.answers = {AgentName.GENERAL: [findings(finding(path="app/other.py"))]}
+    await story.review(action="synchronize")
+    assert "review COMMENT [app/other.py:2]" in story.page()
+
+
 @pytest.mark.parametrize("changes", [{"draft": True}, {"labels": ("mergeward:skip",)}])
 async def test_a_gate_is_opened_by_no_skip(story: Story, changes: dict[str, object]) -> None:
     """Neutral would pass a required check: behind a gate an unread head asks for action."""
