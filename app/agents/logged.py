@@ -11,6 +11,7 @@ from app.agents.port import (
     ModelCallFinished,
     ModelCallStarted,
     Retrying,
+    ReviewerDone,
     Started,
     Text,
     Thinking,
@@ -53,6 +54,8 @@ def _of_sessions(event: AgentEvent) -> tuple[str, dict[str, Any]]:
             return "session_finished", {**ended, **usage_fields(result.usage), **failure}
         case Started():
             return "session_started", {}
+        case ReviewerDone(_, findings, reason):
+            return "reviewer_done", {"findings": findings, "reason": reason}
         case _:
             raise AssertionError(f"no line for {event!r}")
 

@@ -257,6 +257,16 @@ class Finished:
     result: AgentResult
 
 
+@dataclass(frozen=True, slots=True)
+class ReviewerDone:
+    """A reviewer is through with all that it was to read, in however many sessions. `reason` says
+    why its result is not whole, "" if it is."""
+
+    key: str
+    findings: int
+    reason: str = ""
+
+
 AgentEvent: TypeAlias = (
     Started
     | ModelCallStarted
@@ -266,6 +276,7 @@ AgentEvent: TypeAlias = (
     | Thinking
     | Retrying
     | Finished
+    | ReviewerDone
 )
 EventSink: TypeAlias = Callable[[AgentEvent], Awaitable[None]]
 

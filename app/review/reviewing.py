@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from pydantic import TypeAdapter
 
 from app.agents.failback import MINIMUM_LEFT_S
-from app.agents.port import AgentTask, EventSink, HostTool, ModelRef
+from app.agents.port import AgentTask, EventSink, HostTool, ModelRef, ReviewerDone
 from app.agents.prompt_context import PromptContext, reviewer_prompt
 from app.agents.prompts import SystemPrompt, render_system
 from app.agents.rationed import RationedRuntime
@@ -197,7 +197,9 @@ class Reviewers:
             step = f"reviewer:{agent.value}" + (f":{number}" if context.part else "")
             part = _Part(agent, step, context, later=len(contexts) - number)
             outcomes.append(await self._review_part(part))
-        return joined(outcomes)
+        whole = joined(outcomes)
+        await self.on_event(ReviewerDone(agent.value, len(whole.findings), whole.reason))
+        return whole
 
     async def _review_part(self, part: _Part) -> ReviewerOutcome:
         """One part, and in halves where it was too much at once and sessions are left for them."""

@@ -35,7 +35,7 @@ from app.review.gather import Gathered
 from app.review.logged import note_answer, note_crowding, note_judgement, note_plan, noted
 from app.review.outage import wait_in_queue
 from app.review.plan import ReviewPlan
-from app.review.publish import starting_check
+from app.review.progress import Progress, progress_check, telling
 from app.review.record import (
     RoundResult,
     book_all,
@@ -123,8 +123,8 @@ async def review_round(work: Work, *, again: bool) -> None:
     if held.standing is Standing.CHEAPER:
         less = replace(ready.configuration, routing=cheaper(routing))
         ready = replace(ready, configuration=less)
-    await _announce(work, again=again)
-    await _ask(work, ready, Spending(held.left))
+    progress = await _announce(work, plan, again=again)
+    await _ask(work, ready, Spending(held.left), progress)
 
 
 async def _prepared(work: Work) -> _Prepared:
@@ -137,7 +137,7 @@ async def _prepared(work: Work) -> _Prepared:
     return _Prepared(run, configuration, plan)
 
 
-async def _ask(work: Work, ready: _Prepared, spending: Spending) -> None:
+async def _ask(work: Work, ready: _Prepared, spending: Spending, progress: Progress | None) -> None:
     """Brief the agents, hear them, and store what they came to."""
     services, source, plan = work.services, work.gathered.source, ready.plan
     configuration = ready.configuration
@@ -156,7 +156,8 @@ async def _ask(work: Work, ready: _Prepared, spending: Spending) -> None:
     with RunLog(assignment.folder / FILE_NAME, work.job.clock.now) as log_of_run:
         note_plan(log_of_run, plan)
         note_crowding(log_of_run, brief, configuration.routing)
-        sink = noted(log_of_run, spending.watching(_metered(work.job, work.run_id)))
+        sink = spending.watching(_metered(work.job, work.run_id))
+        sink = telling(progress, work.job.clock, noted(log_of_run, sink))
         try:
             conducted = await conduct(brief, runtime, work.job, sink)
         except AgentError as error:
@@ -243,9 +244,13 @@ async def overtaken(forge: Forge, facts: ReviewFacts) -> bool:
     )
 
 
-async def _announce(work: Work, *, again: bool) -> None:
+async def _announce(work: Work, plan: ReviewPlan, *, again: bool) -> Progress | None:
+    """Show that the review is under way; None where nothing is shown."""
     facts = work.facts
-    if facts.policy.policy.mode is Mode.LIVE:
-        check = starting_check(work.run_id, facts.pull_request.head_sha)
-        receipt = await work.forge.ensure_check_run(facts.repo, check, maybe_published=again)
-        await keep_check(work.job, work.run_id, receipt.check_run_id)
+    if facts.policy.policy.mode is not Mode.LIVE:
+        return None
+    check = progress_check(work.run_id, facts.pull_request.head_sha, plan, {})
+    receipt = await work.forge.ensure_check_run(facts.repo, check, maybe_published=again)
+    await keep_check(work.job, work.run_id, receipt.check_run_id)
+    began = work.job.clock.now()
+    return Progress(work.forge, facts, plan, work.run_id, receipt.check_run_id, began)
