@@ -32,8 +32,8 @@ REVIEW_KEY = "review:"
 _REVIEW_ACTIONS = ("opened", "synchronize", "reopened", "ready_for_review")
 _MAX_COMMENT = 70_000
 # A first sieve only: a comment that passes is read by the grammar in `commands`.
-_COMMAND_LINE = re.compile(r"^[ \t]*/mergeward\b", re.IGNORECASE | re.MULTILINE)
-_BREAK_GLASS = re.compile(r"\s*break[ \t]+glass\b", re.IGNORECASE)
+_COMMAND_LINE = re.compile(r"(?:\A|[\r\n])[^\S\r\n]*/mergeward\b", re.IGNORECASE)
+_BREAK_GLASS = re.compile(r"\s*break[^\S\r\n]+glass\b", re.IGNORECASE)
 _NOBODY = Account(id=0, login="", kind=AccountKind.USER)
 
 
