@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from app.commands.gather import gather
+from app.commands.gather import Place, Where, gather
 from app.commands.grammar import parse
 from app.commands.record import note_machine, note_said, store_answers
 from app.commands.services import CommandServices
-from app.domain.effects import React, Reaction
+from app.domain.effects import React, Reaction, ResolveThread
 from app.domain.markers import Marker, MarkerKind
 from app.domain.policy import Mode
 from app.forges.apply import Target, apply
@@ -20,20 +20,43 @@ async def handle_comment(job: JobContext, services: CommandServices) -> None:
     commands = parse(str(job.payload["body"]))
     if not commands:
         return
-    repo = await repo_of(job)
-    target = Target(repo, int(job.payload["number"]))
-    marker = Marker(MarkerKind.COMMENT, f"command:{int(job.payload['comment_id'])}")
+    place = Place.of(job, await repo_of(job))
+    target = Target(place.repo, place.number)
+    marker = Marker(MarkerKind.COMMENT, place.marker_id)
     async with services.open_forge() as forge:
         if not job.has("answered"):
-            asked = await gather(job, services, forge, repo, commands)
+            asked = await gather(job, services, forge, place, commands)
             if not asked.person.by_human:
                 await note_machine(job, asked)
                 return
             if asked.policy.mode is Mode.SHADOW:
                 return
-            await apply(forge, target, (React(asked.comment_id, Reaction.EYES),))
+            await apply(forge, target, seen(place))
             await store_answers(job, asked, marker)
+        await _settle_threads(job, forge, target)
         await _say(job, forge, target, marker)
+
+
+def seen(place: Place) -> tuple[React, ...]:
+    """The sign that we have read it, where one can be given."""
+    if place.where is Where.REVIEW:
+        return ()
+    return (React(place.comment_id, Reaction.EYES, inline=place.where is Where.THREAD),)
+
+
+async def _settle_threads(job: JobContext, forge: Forge, target: Target) -> None:
+    """Threads of findings that were dismissed are resolved: nobody is to answer there any more."""
+    begun_by = frozenset(job.recorded("answered")["threads"])
+    if not begun_by or job.has("resolved"):
+        return
+    threads = await forge.review_threads(target.repo, target.pull)
+    effects = tuple(
+        ResolveThread(thread.node_id)
+        for thread in threads
+        if thread.ours and not thread.resolved and thread.comments[0].id in begun_by
+    )
+    await apply(forge, target, effects)
+    await job.record("resolved")
 
 
 async def _say(job: JobContext, forge: Forge, target: Target, marker: Marker) -> None:

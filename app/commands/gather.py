@@ -1,25 +1,24 @@
-"""Turns a comment into facts: who asks, what they may do now, and what the ledger knows."""
+"""Turns a comment into facts: who asks, and what they may do now."""
 
 from __future__ import annotations
 
-from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
+from dataclasses import dataclass
+from enum import StrEnum
 
-from app.commands.facts import Asked, KnownFinding, Ledger, Person
-from app.commands.grammar import Command
+from app.commands.facts import Asked, Person
+from app.commands.grammar import Command, Stop
 from app.commands.services import CommandServices
-from app.domain.bots import is_human_act
+from app.domain.bots import Authorship, bot_signal, is_human_act
 from app.domain.jobs import causes_of
 from app.domain.policy import Policy
 from app.domain.pull_request import PullRequest, PullRequestState, RepoRef
-from app.domain.tasks import LineageState, OrderState
+from app.errors import ForgeError
 from app.forges.port import Forge
 from app.git.process import Remote
 from app.jobs.context import JobContext
 from app.policy.read import read_policy
-from app.store.findings import finding_rows
+from app.store.commands import BotFact
 from app.store.queries import pull_request
-from app.store.tables import FindingRow, FixTask, Lineage, Order, PullRequestRow
 from loop_guards import PullState
 
 STATES = {
@@ -30,39 +29,85 @@ STATES = {
 """The forge's states in the guards' words."""
 
 
+class Where(StrEnum):
+    """Where on a pull request somebody speaks; each has its own numbers. A review takes no
+    reactions."""
+
+    COMMENT = "comment"
+    THREAD = "thread"
+    REVIEW = "review"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The comment: on what, and which one."""
+
+    repo: RepoRef
+    number: int
+    comment_id: int
+    where: Where = Where.COMMENT
+
+    @classmethod
+    def of(cls, job: JobContext, repo: RepoRef) -> Place:
+        payload = job.payload
+        where = Where(payload.get("where", Where.COMMENT))
+        return cls(repo, int(payload["number"]), int(payload["comment_id"]), where)
+
+    @property
+    def source(self) -> str:
+        """How the ledger names the comment."""
+        return f"{self.where}:{self.comment_id}"
+
+    @property
+    def marker_id(self) -> str:
+        """What marks our answer to it."""
+        plain = self.where is Where.COMMENT
+        return f"command:{self.comment_id}" if plain else f"command:{self.source}"
+
+
 async def gather(
     job: JobContext,
     services: CommandServices,
     forge: Forge,
-    repo: RepoRef,
+    place: Place,
     commands: tuple[Command, ...],
 ) -> Asked:
     """Who asks for what."""
-    pull = await forge.pull_request(repo, int(job.payload["number"]))
+    repo = place.repo
+    pull = await forge.pull_request(repo, place.number)
     policy = await policy_of(services, forge, repo, pull)
     return Asked(
         now=job.clock.now(),
         repo=repo,
         pull_request=pull,
-        comment_id=int(job.payload["comment_id"]),
+        comment_id=place.comment_id,
+        source=place.source,
         person=await who_asks(job, services, forge, repo, policy),
         policy=policy,
         commands=commands,
+        bot=await _bot(job, services, forge, repo, pull, policy) if Stop() in commands else None,
     )
 
 
 async def who_asks(
     job: JobContext, services: CommandServices, forge: Forge, repo: RepoRef, policy: Policy
 ) -> Person:
-    """Whose act the job answers. The permission is the forge's answer of this moment."""
+    """Whose act the job answers. The permission is the forge's answer of this moment.
+
+    An error that a pause may cure is raised, for the job to be tried again; after any other one
+    nobody knows what the person may do.
+    """
     cause = causes_of(job.payload)[-1]
     by_human = is_human_act(cause, policy.machine_accounts, services.our_logins)
-    return Person(
-        account=cause.actor,
-        by_human=by_human,
-        can_write=by_human and (await forge.permission(repo, cause.actor.login)).can_write,
-        at=cause.at,
-    )
+    can_write = unknown = False
+    if by_human:
+        try:
+            can_write = (await forge.permission(repo, cause.actor.login)).can_write
+        except ForgeError as error:
+            if error.retry_after is not None:
+                raise
+            unknown = True
+    return Person(cause.actor, by_human, can_write, cause.at, unknown)
 
 
 async def policy_of(
@@ -76,63 +121,33 @@ async def policy_of(
     return (await read_policy(mirror, services.mirrors.branch_ref(pull.default_branch))).policy
 
 
-async def read_ledger(session: AsyncSession, asked: Asked) -> Ledger:
-    """What we know of the pull request, locked: a merge sees the orders, or they see the merge."""
-    row = await pull_request(session, asked.repo.repository_id, asked.pull_request.number)
-    told = STATES[asked.pull_request.state]
-    if row is None:
-        return Ledger(state=told)
-    row = await session.get_one(
-        PullRequestRow, row.id, with_for_update=True, populate_existing=True
+async def _bot(
+    job: JobContext,
+    services: CommandServices,
+    forge: Forge,
+    repo: RepoRef,
+    pull: PullRequest,
+    policy: Policy,
+) -> BotFact | None:
+    """Whether a machine wrote a pull request that no review has looked at yet: that is written
+    once, when the ledger first hears of it, so all signs are asked for."""
+    async with job.store.read() as session:
+        if await pull_request(session, repo.repository_id, pull.number) is not None:
+            return None
+    clone = await forge.clone_remote(repo, write=False)
+    mirror = await services.mirrors.ready(
+        repo.repository_id,
+        Remote(clone.url, clone.token),
+        commits=(pull.base_sha, pull.head_sha),
     )
-    # Merged is final: the ledger may have heard of it after the forge was asked.
-    merged = row.state is PullRequestState.MERGED
-    lineage = await session.get(Lineage, row.lineage_id) if row.lineage_id else None
-    return Ledger(
-        pull_request_id=row.id,
-        state=PullState.MERGED if merged else told,
-        stopped=lineage is not None and lineage.state is LineageState.STOPPED,
-        findings=await _findings(session, row),
-    )
-
-
-async def _findings(session: AsyncSession, row: PullRequestRow) -> tuple[KnownFinding, ...]:
-    rows = await finding_rows(session, row.id)
-    pending = await session.exec(
-        select(Order).where(
-            col(Order.finding_id).in_([item.id for item in rows]),
-            Order.state == OrderState.PENDING,
+    signal = bot_signal(
+        Authorship(
+            author=pull.author,
+            head_ref=pull.head_ref,
+            co_authors=await mirror.co_authors(pull.base_sha, pull.head_sha),
+            our_logins=services.our_logins,
+            added=frozenset(policy.bots.add),
+            exempted=frozenset(policy.bots.exempt),
         )
     )
-    queued = {order.finding_id: order.ordered_by_login for order in pending.all()}
-    tasks = await _tasks(session, [item.fix_task_id for item in rows if item.fix_task_id])
-    return tuple(
-        _known(item, tasks.get(item.fix_task_id or 0), queued.get(item.id)) for item in rows
-    )
-
-
-async def _tasks(
-    session: AsyncSession, task_ids: list[int]
-) -> dict[int, tuple[FixTask, int | None]]:
-    """Tasks with the number of their pull request."""
-    statement = (
-        select(FixTask, PullRequestRow.number)
-        .outerjoin(PullRequestRow, col(PullRequestRow.id) == col(FixTask.fix_pull_request_id))
-        .where(col(FixTask.id).in_(task_ids))
-    )
-    return {task.id: (task, number) for task, number in (await session.exec(statement)).all()}
-
-
-def _known(
-    row: FindingRow, covering: tuple[FixTask, int | None] | None, queued_by: str | None
-) -> KnownFinding:
-    task, number = covering or (None, None)
-    return KnownFinding(
-        id=row.id,
-        short_id=row.short_id,
-        status=row.status,
-        covered_by=task.state if task else None,
-        task_id=task.id if task else None,
-        fix_number=number,
-        queued_by=queued_by,
-    )
+    return BotFact(signal is not None, signal.value if signal else None)

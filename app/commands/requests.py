@@ -28,18 +28,17 @@ def review_request(job: JobContext, repository_id: int, number: int, *, source: 
     )
 
 
-def handoff_request(
-    job: JobContext, repository_id: int, number: int, *, order_id: int
-) -> JobRequest:
-    """A merged pull request is planned once more, for what was ordered after its merge."""
+def handoff_request(job: JobContext, repository_id: int, number: int, *, batch: str) -> JobRequest:
+    """A merged pull request is planned once more: for what was ordered after its merge (`batch` is
+    `order:3`), or for what waited for a resume (`resume:comment:123`)."""
     place = f"close:{repository_id}:{number}"
     return JobRequest(
         kind=JobKind.CLOSE_PULL_REQUEST,
-        key=f"{place}:order:{order_id}",
+        key=f"{place}:{batch}",
         payload={
             "repository_id": repository_id,
             "number": number,
-            "batch": f"order:{order_id}",
+            "batch": batch,
             "causes": list(job.payload["causes"]),
         },
         subject=pull_request_subject(repository_id, number),

@@ -32,6 +32,7 @@ _ELEMENT = re.compile(rf" {{0,3}}{_ITEMS}</?(?:{_BLOCKS})(?=[\s/>]|$)", re.IGNOR
 _HEADING = re.compile(r" {0,3}#{1,6}(?: |$)")
 _RULE = re.compile(r" {0,3}(?:(?:=++|-++) *+|(?:\* *+){3,}+|(?:_ *+){3,}+|(?:- *+){3,}+)$")
 _LIST = re.compile(r" *(?:[-*+]|\d{1,9}[.)]) +\S")
+_EMPTY_ITEM = re.compile(r" *(?:[-*+]|\d{1,9}[.)]) *$")
 _DEFINITION = re.compile(r" {0,3}\[[^\]]{1,999}\]:")
 
 
@@ -107,14 +108,14 @@ class _Reader:
         if self._ends_paragraph(line) and self._flush(note_ends_later=note_ends_later):
             if not self._is_covered(line):
                 self._block(line, note_ends_later=note_ends_later)
-        elif not line.strip():
+        elif not line.strip() or (_EMPTY_ITEM.match(line) and not self.paragraph):
             self.quoted = False
         elif self._begins_block(line):
             pass
         elif _indent(line) >= 4:
             # Code, or how a paragraph goes on: then its ticks pair with those of the others.
             self.paragraph += [line] if self.paragraph else []
-        elif _HEADING.match(line) or _RULE.match(line):
+        elif _HEADING.match(line) or (_RULE.match(line) and not (self.quoted and "=" in line)):
             self.paragraph, self.quoted = [line], False
             self._flush()
         elif _LIST.match(line) or not self.quoted:
@@ -123,13 +124,13 @@ class _Reader:
 
     def _ends_paragraph(self, line: str) -> bool:
         """Whether a paragraph before the line does not go on with it."""
-        own = (_HEADING, _RULE, _QUOTE, _UNSEEN, _VERBATIM, _ELEMENT)
+        own = (_HEADING, _RULE, _UNSEEN, _VERBATIM, _ELEMENT)
         return (
             not line.strip()
+            or (_indent(line) < 4 and _QUOTE.match(line) is not None)
             or _Fence.of(line) is not None
             or _LIST.match(line) is not None
             or any(kind.match(line) for kind in own)
-            or _is_lone_tag(line)
         )
 
     def _begins_block(self, line: str) -> bool:
@@ -138,12 +139,13 @@ class _Reader:
             self.fence, self.quoted = fence, False
         elif quote := _QUOTE.match(line):
             self.quoted = bool(quote["said"].strip())
+            self.paragraph = []
         elif unseen := _UNSEEN.match(line):
             end = _UNSEEN_ENDS[unseen["mark"]]
             self.until, self.quoted = None if end in line[unseen.start("mark") :] else end, False
         elif _VERBATIM.match(line):
             self.until, self.quoted = None if _VERBATIM_END.search(line) else _VERBATIM_END, False
-        elif _ELEMENT.match(line) or _is_lone_tag(line):
+        elif _ELEMENT.match(line) or (not self.paragraph and _is_lone_tag(line)):
             self.in_element, self.quoted = True, False
             self._count(line)
         else:

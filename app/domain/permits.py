@@ -17,6 +17,8 @@ from loop_guards import (
     NextOutcome,
     OrderDecision,
     OrderOutcome,
+    ResumeDecision,
+    ResumeOutcome,
     ReviewDecision,
     StartDecision,
     VerdictDecision,
@@ -79,13 +81,15 @@ class TurnPermit:
 
 @dataclass(frozen=True, slots=True)
 class ResumePermit:
-    """An escalated task may go on: a person's order means that. ValueError if it does not."""
+    """An escalated task may go on: a person resumes it, or orders a finding of it, which means the
+    same. ValueError if not."""
 
-    decision: OrderDecision | HandoffDecision
+    decision: OrderDecision | HandoffDecision | ResumeDecision
 
     def __post_init__(self) -> None:
-        must_be(self.decision, OrderDecision, HandoffDecision)
-        if self.decision.outcome not in (OrderOutcome.RESUME, HandoffOutcome.RESUME):
+        must_be(self.decision, OrderDecision, HandoffDecision, ResumeDecision)
+        resumes = (OrderOutcome.RESUME, HandoffOutcome.RESUME, ResumeOutcome.RESUMED)
+        if self.decision.outcome not in resumes:
             raise _refused("resume", self.decision)
 
 

@@ -6,6 +6,9 @@ from enum import StrEnum
 
 from loop_guards import TaskState
 
+RESUME_BATCH = "resume:"
+"""How the batches begin that ask a merged pull request's deferred findings again."""
+
 FixTaskState = TaskState
 """The guards' states of a fix task; rows hold them as they are."""
 

@@ -15,7 +15,7 @@ from app.domain.jobs import causes_of
 from app.domain.policy import Policy
 from app.domain.pull_request import PullRequest, PullRequestState, RepoRef
 from app.domain.recheck import still_there
-from app.domain.tasks import LIVE_TASK_STATES, LineageState
+from app.domain.tasks import LIVE_TASK_STATES, RESUME_BATCH, LineageState
 from app.forges.port import Forge
 from app.git.mirror import Repository as GitRepository
 from app.git.process import Remote
@@ -24,6 +24,7 @@ from app.handoff.services import HandoffServices
 from app.jobs.context import JobContext
 from app.policy.read import read_policy
 from app.store.commands import BotFact, ensure_lineage, ensure_pull_request
+from app.store.decisions import deferred_findings
 from app.store.findings import finding_rows, to_finding
 from app.store.fixtasks import link_fix_pull_request, task_of_branch
 from app.store.lineages import spent_of
@@ -49,6 +50,7 @@ class _Ledger:
     covered: dict[int, TaskState]
     dismissed: dict[int, datetime]
     lineage: Lineage
+    deferred: frozenset[int]
     own_task_id: int | None
     tasks_of_merge: int
     tasks_on_base: tuple[FixTask, ...]
@@ -145,6 +147,7 @@ async def _remember(
                 if item.status is FindingStatus.DISMISSED and item.status_at is not None
             },
             lineage=lineage,
+            deferred=await deferred_findings(session, row.id),
             own_task_id=task.id if task else None,
             tasks_of_merge=await _automatic_tasks(session, row.id),
             tasks_on_base=tuple(
@@ -172,22 +175,26 @@ def _by_own_task(rows: Sequence[FindingRow], pull: PullRequest) -> dict[int, Tas
 
 
 async def _covering(session: AsyncSession, pull_request_id: int) -> dict[int, TaskState]:
-    """The state of the latest task that covered each finding of the pull request."""
+    """The state of the latest task that covered each finding of the pull request; WITHDRAWN for a
+    live one that the finding has left."""
     statement = (
-        select(FixTaskFinding.finding_id, FixTask.state)
+        select(FixTaskFinding.finding_id, FixTask.state, FixTaskFinding.left_at)
         .join(FixTask, col(FixTask.id) == col(FixTaskFinding.fix_task_id))
-        .where(
-            FixTask.source_pull_request_id == pull_request_id,
-            col(FixTaskFinding.left_at).is_(None),
-        )
+        .where(FixTask.source_pull_request_id == pull_request_id)
         .order_by(col(FixTask.id))
     )
-    return {number: TaskState(state) for number, state in await session.exec(statement)}
+    covered: dict[int, TaskState] = {}
+    for number, name, left_at in await session.exec(statement):
+        state = TaskState(name)
+        taken_off = left_at is not None and state.is_live
+        covered[number] = TaskState.WITHDRAWN if taken_off else state
+    return covered
 
 
 async def _automatic_tasks(session: AsyncSession, pull_request_id: int) -> int:
     statement = select(func.count()).where(
-        FixTask.source_pull_request_id == pull_request_id, FixTask.batch == BATCH_MERGE
+        FixTask.source_pull_request_id == pull_request_id,
+        or_(FixTask.batch == BATCH_MERGE, col(FixTask.batch).startswith(RESUME_BATCH)),
     )
     return int((await session.exec(statement)).one())
 
@@ -202,6 +209,12 @@ async def _tasks_on(
         or_(col(FixTask.state).in_(LIVE_TASK_STATES), col(FixTask.created_at) >= since),
     )
     return (await session.exec(statement)).all()
+
+
+def is_automatic(batch: str) -> bool:
+    """Whether a task of this batch is the automatic plan's: made at the merge, or, where that was
+    deferred, at a resume."""
+    return batch == BATCH_MERGE or batch.startswith(RESUME_BATCH)
 
 
 async def _gone(
@@ -228,13 +241,14 @@ def _order(order: Order) -> HumanOrder:
 def _handoff_findings(
     ledger: _Ledger, gone: frozenset[int], batch: str, limits: Limits, job: JobContext
 ) -> tuple[HandoffFinding, ...]:
-    """Every finding as the guards see it; a later batch asks only about what was ordered."""
+    """Every finding as the guards see it; a later batch asks only about what was ordered, a
+    resume's also about what was deferred."""
     orders = {order.finding_id: _order(order) for order in ledger.orders}
     since = job.clock.now() - limits.path_window
     recent = [
         path
         for task in ledger.tasks_on_base
-        if task.batch == BATCH_MERGE and task.created_at >= since
+        if is_automatic(task.batch) and task.created_at >= since
         for path in task.paths
     ]
     return tuple(
@@ -255,7 +269,9 @@ def _handoff_findings(
             ),
         )
         for finding in ledger.findings
-        if batch == BATCH_MERGE or finding.id in orders
+        if batch == BATCH_MERGE
+        or finding.id in orders
+        or (batch.startswith(RESUME_BATCH) and finding.id in ledger.deferred)
     )
 
 

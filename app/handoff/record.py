@@ -16,7 +16,7 @@ from app.jobs.context import JobContext
 from app.jobs.ledger import enqueue, request_cancel
 from app.jobs.requests import fix_task_subject, pull_request_subject
 from app.jobs.turns import turn_request
-from app.store.decisions import note_decisions
+from app.store.decisions import HANDOFF, note_decisions
 from app.store.fixtasks import (
     MergeContext,
     create_task,
@@ -43,9 +43,6 @@ from loop_guards import (
     TaskEvent,
     allowance,
 )
-
-_KIND = "handoff"
-"""The question that these decisions answer."""
 
 
 async def stop_review(job: JobContext, repository_id: int, number: int) -> None:
@@ -96,7 +93,7 @@ async def _noted_before(session: AsyncSession, facts: CloseFacts) -> bool:
     statement = (
         select(DecisionRow)
         .where(
-            DecisionRow.kind == _KIND,
+            DecisionRow.kind == HANDOFF,
             DecisionRow.pull_request_id == facts.pull_request_id,
             DecisionRow.reason == "not_merged",
         )
@@ -135,7 +132,7 @@ def _end_of(facts: CloseFacts) -> TaskEvent:
 async def _note(session: AsyncSession, job: JobContext, facts: CloseFacts, plan: ClosePlan) -> None:
     await note_decisions(
         session,
-        _KIND,
+        HANDOFF,
         [
             (item, item.finding_id if isinstance(item, HandoffDecision) else None)
             for item in plan.decisions

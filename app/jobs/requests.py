@@ -12,6 +12,8 @@ from app.domain.jobs import JobKind
 PRIORITY_NORMAL = 0
 PRIORITY_PERSON = 10
 """Somebody is waiting for the answer."""
+PRIORITY_GLASS = 20
+"""Somebody breaks the glass: before everything else."""
 
 
 @dataclass(frozen=True, slots=True)

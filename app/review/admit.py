@@ -34,7 +34,7 @@ def admit(facts: ReviewFacts) -> tuple[ReviewDecision | StartDecision, ...]:
             already_reviewed=facts.already_reviewed,
             is_fix_pr=task is not None,
             skip_label=_skips(facts),
-            stopped=task is not None and task.stopped,
+            stopped=facts.stopped,
             escalated=task is not None and task.escalated,
         ),
         facts.limits,

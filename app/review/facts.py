@@ -32,7 +32,8 @@ class ReviewFacts:
     first comment of their threads, `comments` are the conversation as far as it was read with the
     threads (None: not yet), `heard` to what people did there; of those, `writers` may write.
     `settled` maps fingerprints of findings that people decided to live with to their names.
-    `previous` is the latest round whose reading still counts.
+    `previous` is the latest round whose reading still counts. `stopped`: a person stopped the
+    lineage.
     """
 
     now: datetime
@@ -62,6 +63,7 @@ class ReviewFacts:
     writers: frozenset[str] = frozenset()
     settled: Mapping[str, str] = field(default_factory=dict)
     previous: PreviousLook | None = None
+    stopped: bool = False
 
     @property
     def by_human(self) -> bool:

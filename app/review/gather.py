@@ -42,7 +42,7 @@ from app.review.verdict import FixedBefore, TaskView
 from app.store.commands import BotFact, ensure_lineage, ensure_pull_request
 from app.store.findings import finding_comments, finding_rows, settled_findings, to_finding
 from app.store.fixtasks import link_fix_pull_request, task_of_branch
-from app.store.lineages import resumes_of, spent_of
+from app.store.lineages import is_stopped, resumes_of, spent_of
 from app.store.queries import latest_run, task_findings
 from app.store.tables import FindingRow, FixTask, Lineage, PullRequestRow, ReviewRun
 from loop_guards import (
@@ -77,6 +77,7 @@ class _Ledger:
     task: TaskView | None
     files: Mapping[int, frozenset[str]]
     settled: Mapping[str, str]
+    stopped: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,7 @@ async def gather(
         writers=talk.writers,
         settled=ledger.settled,
         previous=_previous_look(job, ledger, policy.policy),
+        stopped=ledger.stopped,
     )
     return Gathered(facts, source)
 
@@ -284,6 +286,7 @@ async def _remember(
             task=_as_it_began(job, await task_view(session, task, rows)) if task else None,
             files={row.id: files_of(row) for row in rows},
             settled=await settled_findings(session, repo.repository_id, rows),
+            stopped=await is_stopped(session, row.lineage_id),
         )
 
 

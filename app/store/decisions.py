@@ -6,10 +6,14 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from sqlalchemy import insert
+from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.store.tables import DecisionRow
-from loop_guards import Decision
+from loop_guards import Decision, HandoffOutcome
+
+HANDOFF = "handoff"
+"""The kind of the decisions whether a finding is handed off."""
 
 
 async def note_decision(
@@ -76,3 +80,22 @@ async def note_decisions(
         )
     if rows:
         await session.exec(insert(DecisionRow), params=rows)
+
+
+async def deferred_findings(session: AsyncSession, pull_request_id: int) -> frozenset[int]:
+    """The findings of a merged pull request whose hand-off waits, by the latest word on each."""
+    statement = (
+        select(DecisionRow.finding_id, DecisionRow.outcome)
+        .where(
+            DecisionRow.kind == HANDOFF,
+            DecisionRow.pull_request_id == pull_request_id,
+            col(DecisionRow.finding_id).is_not(None),
+        )
+        .order_by(col(DecisionRow.id))
+    )
+    latest = dict((await session.exec(statement)).all())
+    return frozenset(
+        number
+        for number, outcome in latest.items()
+        if number is not None and outcome == HandoffOutcome.DEFERRED
+    )

@@ -7,11 +7,20 @@ from decimal import Decimal
 from sqlmodel import func, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from app.domain.tasks import LineageState
 from app.store.tables import FixTask, Lineage
 from loop_guards import Spent
 
 MICRO = Decimal(1_000_000)
 """Millionths of a dollar in a dollar."""
+
+
+async def is_stopped(session: AsyncSession, lineage_id: int | None) -> bool:
+    """Whether a person stopped the lineage, as the database has it now."""
+    if lineage_id is None:
+        return False
+    lineage = await session.get_one(Lineage, lineage_id, populate_existing=True)
+    return lineage.state is LineageState.STOPPED
 
 
 async def resumes_of(session: AsyncSession, lineage_id: int) -> int:

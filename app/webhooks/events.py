@@ -91,7 +91,7 @@ class IssuePart(_Part):
 
 class CommentPart(_Part):
     id: GitHubId
-    body: str = ""
+    body: str | None = ""
     user: AccountPart | None = None
     performed_via_github_app: AppPart | None = None
 
@@ -99,6 +99,16 @@ class CommentPart(_Part):
 class IssueCommentEvent(Event):
     issue: IssuePart
     comment: CommentPart
+
+
+class ReviewCommentEvent(Event):
+    pull_request: PullRequestPart
+    comment: CommentPart
+
+
+class ReviewEvent(Event):
+    pull_request: PullRequestPart
+    review: CommentPart
 
 
 class CheckRunPart(_Part):
@@ -135,15 +145,15 @@ MODELS: dict[str, type[Event]] = {
     "check_run": CheckRunEvent,
     "installation": InstallationEvent,
     "installation_repositories": InstallationRepositoriesEvent,
-    "pull_request_review": Event,
-    "pull_request_review_comment": Event,
+    "pull_request_review": ReviewEvent,
+    "pull_request_review_comment": ReviewCommentEvent,
     "pull_request_review_thread": Event,
     "check_suite": Event,
     "merge_group": Event,
     "push": Event,
     "ping": Event,
 }
-"""The events we know by name; of the last seven we read nothing yet."""
+"""The events we know by name; of the last five we read nothing yet."""
 
 
 class UnreadableEvent(Exception):

@@ -15,15 +15,18 @@ from typing import Any
 
 from app.domain.jobs import AppRole, Cause, JobKind
 from app.domain.pull_request import Account, AccountKind
-from app.jobs.requests import PRIORITY_PERSON, JobRequest, pull_request_subject
+from app.jobs.requests import PRIORITY_GLASS, PRIORITY_PERSON, JobRequest, pull_request_subject
 from app.webhooks.events import (
     CheckRunEvent,
+    CommentPart,
     Event,
     InstallationEvent,
     InstallationRepositoriesEvent,
     IssueCommentEvent,
     PullRequestEvent,
     RepositoryPart,
+    ReviewCommentEvent,
+    ReviewEvent,
 )
 
 REVIEW_KEY = "review:"
@@ -178,30 +181,53 @@ def _issue_comment(event: IssueCommentEvent, facts: RoutingFacts) -> Route:
         return _unused_action(event, facts)
     if event.issue.pull_request is None:
         return Ignore(IgnoreReason.NOT_A_PULL_REQUEST)
+    return _said(event, facts, event.comment, event.issue.number, "comment")
+
+
+def _review_comment(event: ReviewCommentEvent, facts: RoutingFacts) -> Route:
+    if event.action != "created":
+        return _unused_action(event, facts)
+    return _said(event, facts, event.comment, event.pull_request.number, "thread")
+
+
+def _review(event: ReviewEvent, facts: RoutingFacts) -> Route:
+    if event.action != "submitted":
+        return _unused_action(event, facts)
+    return _said(event, facts, event.review, event.pull_request.number, "review")
+
+
+def _said(
+    event: Event, facts: RoutingFacts, comment: CommentPart, number: int, where: str
+) -> Route:
+    """A person's words on a pull request: in its conversation, in a thread, or with a review."""
     if event.repository is None or event.installation is None:
         return _incomplete(event)
-    machine = _machine(event, facts)
+    machine = _machine(event, comment, facts)
     if machine is not None:
         return Ignore(machine)
-    if not asks_for_something(event.comment.body):
+    body = comment.body or ""
+    if not asks_for_something(body):
         return Ignore(IgnoreReason.NO_COMMAND)
-    number = event.issue.number
+    place = f"{event.repository.id}:{number}"
+    glass = _BREAK_GLASS.match(body) is not None
     return Work(
         JobRequest(
             kind=JobKind.HANDLE_COMMENT,
-            key=f"comment:{event.repository.id}:{event.comment.id}",
+            key=f"{where}:{event.repository.id}:{comment.id}",
             payload={
                 "repository_id": event.repository.id,
                 "number": number,
-                "comment_id": event.comment.id,
-                "body": event.comment.body[:_MAX_COMMENT],
-                "causes": [_cause(event, facts).to_json()],
+                "comment_id": comment.id,
+                "where": where,
+                "body": body[:_MAX_COMMENT],
+                "causes": [_cause(event, facts, comment).to_json()],
             },
             subject=pull_request_subject(event.repository.id, number),
-            lane=f"comments:{event.repository.id}:{number}",
+            # What somebody breaks the glass for does not wait for an answer to anything else.
+            lane=f"glass:{place}" if glass else f"comments:{place}",
             installation_id=event.installation.id,
             repository_id=event.repository.id,
-            priority=PRIORITY_PERSON,
+            priority=PRIORITY_GLASS if glass else PRIORITY_PERSON,
         )
     )
 
@@ -284,10 +310,10 @@ def _incomplete(event: Event) -> Ignore:
     return Ignore(IgnoreReason.INCOMPLETE, "installation" if event.repository else "repository")
 
 
-def _machine(event: IssueCommentEvent, facts: RoutingFacts) -> IgnoreReason | None:
+def _machine(event: Event, comment: CommentPart, facts: RoutingFacts) -> IgnoreReason | None:
     """Why the comment is not a person's own word, or None if it may be."""
-    through = event.comment.performed_via_github_app
-    authors = [part.as_account() for part in (event.comment.user, event.sender) if part]
+    through = comment.performed_via_github_app
+    authors = [part.as_account() for part in (comment.user, event.sender) if part]
     if through is not None and through.id in facts.own_app_ids:
         return IgnoreReason.OWN_ACT
     if any(author.login.lower() in facts.own_logins for author in authors):
@@ -297,10 +323,10 @@ def _machine(event: IssueCommentEvent, facts: RoutingFacts) -> IgnoreReason | No
     return None
 
 
-def _cause(event: Event, facts: RoutingFacts) -> Cause:
+def _cause(event: Event, facts: RoutingFacts, comment: CommentPart | None = None) -> Cause:
     through = None
-    if isinstance(event, IssueCommentEvent) and event.comment.performed_via_github_app:
-        through = event.comment.performed_via_github_app.id
+    if comment is not None and comment.performed_via_github_app:
+        through = comment.performed_via_github_app.id
     return Cause(
         action=event.action or "",
         actor=event.sender.as_account() if event.sender else _NOBODY,
@@ -316,8 +342,8 @@ _TABLE: dict[str, Callable[[Any, RoutingFacts], Route]] = {
     "check_run": _check_run,
     "installation": _installation,
     "installation_repositories": _installation_repositories,
-    "pull_request_review": _unused_event,
-    "pull_request_review_comment": _unused_event,
+    "pull_request_review": _review,
+    "pull_request_review_comment": _review_comment,
     "pull_request_review_thread": _unused_event,
     "check_suite": _unused_event,
     "merge_group": _unused_event,

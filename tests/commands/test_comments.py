@@ -312,7 +312,7 @@ async def test_what_is_not_understood_gets_help_and_no_echo(stage: Stage) -> Non
     """The answer lists what may be said; the words of the comment do not come out of our mouth."""
     stage.open()
     await comments(stage, "/mergeward please @everyone fix #7")
-    assert "`/mergeward fix F1 F2`" in answer(stage)
+    assert "`/mergeward fix F1 F3`" in answer(stage)
     assert "everyone" not in answer(stage)
 
 

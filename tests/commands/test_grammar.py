@@ -246,7 +246,7 @@ PIECES = st.sampled_from(
             "\t",
             "x",
         ),
-        *("<div>", "<b>", "</b>", "<a b='", "'>", "&lt;", "*", "\n", "\n\n"),
+        *("<div>", "&lt;", "*", "\n", "\n\n"),
         *("# ", "---", "===", ")", "![", "]", '"', "/mergeward fix F1", "/mergeward x\n"),
         *("\n/mergeward fix F1", "\n/mergeward fix F2\n"),
     ]

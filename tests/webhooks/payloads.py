@@ -60,6 +60,24 @@ def comment(body: str = "/mergeward review", **difference: Any) -> dict[str, Any
     return payload("created", **{**parts, **difference})
 
 
+def thread_comment(body: str = "/mergeward review") -> dict[str, Any]:
+    return payload(
+        "created",
+        pull_request={"number": 7},
+        comment={"id": 901, "body": body, "user": account("maintainer-1")},
+        sender=account("maintainer-1"),
+    )
+
+
+def review(body: str | None = None, action: str = "submitted") -> dict[str, Any]:
+    return payload(
+        action,
+        pull_request={"number": 7},
+        review={"id": 902, "body": body, "user": account("maintainer-1")},
+        sender=account("maintainer-1"),
+    )
+
+
 def check_run(action: str = "requested_action", app: int = REVIEWER_APP) -> dict[str, Any]:
     return payload(
         action,

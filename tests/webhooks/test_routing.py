@@ -126,7 +126,9 @@ def test_a_close_is_never_merged_with_another() -> None:
         ("installation", payloads.installation("renamed"), IgnoreReason.UNUSED_ACTION),
         ("push", {"ref": "refs/heads/main"}, IgnoreReason.UNUSED_EVENT),
         ("merge_group", {"action": "checks_requested"}, IgnoreReason.UNUSED_EVENT),
-        ("pull_request_review", payloads.payload("submitted"), IgnoreReason.UNUSED_EVENT),
+        ("pull_request_review", payloads.review(), IgnoreReason.NO_COMMAND),
+        ("pull_request_review", payloads.review(action="edited"), IgnoreReason.UNUSED_ACTION),
+        ("pull_request_review_comment", payloads.thread_comment("x"), IgnoreReason.NO_COMMAND),
         ("ping", {"zen": "Keep it logically awesome."}, IgnoreReason.PING),
         ("an_event_of_2031", {}, IgnoreReason.UNKNOWN_EVENT),
     ],
@@ -218,6 +220,8 @@ def test_the_fixers_deliveries_change_only_installations(name: str) -> None:
         "check_run": check_run(),
         "installation": payloads.installation(),
         "installation_repositories": payloads.installation_repositories(),
+        "pull_request_review": payloads.review("/mergeward review"),
+        "pull_request_review_comment": payloads.thread_comment(),
     }.get(name, {})
     result = routed(name, payload, replace(FACTS, app=AppRole.FIXER))
     assert not isinstance(result, Work)
@@ -307,3 +311,28 @@ def test_unknown_account_types_are_people_without_rights() -> None:
     """GitHub has more account types than it says; none of them costs us an event."""
     planned = work("pull_request", pull_request(sender=account("ghost", "Mannequin")))
     assert Cause.from_json(planned.request.payload["causes"][0]).actor.kind is AccountKind.USER
+
+
+@pytest.mark.parametrize(
+    ("name", "event", "where"),
+    [
+        ("issue_comment", payloads.comment(), "comment"),
+        ("pull_request_review_comment", payloads.thread_comment(), "thread"),
+        ("pull_request_review", payloads.review("/mergeward review"), "review"),
+    ],
+)
+def test_people_command_wherever_they_speak(name: str, event: dict[str, Any], where: str) -> None:
+    """The conversation, a thread and a review: each has numbers of its own."""
+    found = work(name, event)
+    assert found.request.kind is JobKind.HANDLE_COMMENT
+    assert found.request.payload["where"] == where
+    assert found.request.key.startswith(f"{where}:")
+
+
+def test_the_glass_waits_for_nothing() -> None:
+    """It goes before everything else, and beside whatever is said on the same pull request."""
+    usual = work("issue_comment", payloads.comment())
+    body = {"id": 900, "body": "break glass", "user": payloads.account("maintainer-1")}
+    glass = work("issue_comment", payloads.comment(comment=body))
+    assert glass.request.priority > usual.request.priority
+    assert glass.request.lane != usual.request.lane
