@@ -49,7 +49,7 @@ async def _settle_threads(job: JobContext, forge: Forge, target: Target) -> None
     begun_by = frozenset(job.recorded("answered")["threads"])
     if not begun_by or job.has("resolved"):
         return
-    threads = await forge.review_threads(target.repo, target.pull)
+    threads = (await forge.discussion(target.repo, target.pull)).threads
     effects = tuple(
         ResolveThread(thread.node_id)
         for thread in threads
