@@ -112,12 +112,12 @@ class Told:
     standing: Standing | None = None
 
 
-def with_note(text: str, person: Person) -> str:
+def with_note(rendered: str, person: Person) -> str:
     """The whole answer, with what kept us from knowing whether the person may command."""
     if not person.unknown:
-        return text
+        return rendered
     note = "GitHub refuses to say what you may do here, so nothing was carried out. Ask again, or "
-    return f"{note}ask whoever installed Mergeward to look at its log.\n\n{text}"
+    return f"{note}ask whoever installed Mergeward to look at its log.\n\n{rendered}"
 
 
 def reply(answer: Answer, asked: Asked, ledger: Ledger, told: Told) -> str:

@@ -83,7 +83,7 @@ def explain(story: Story, ledger: Ledger) -> str:
         f"**{finding.short_id}** {place(story)}{rated}: {outgoing_line(finding.title)}",
         outgoing(finding.body),
         outgoing(f"In production: {finding.production_risk}") if finding.production_risk else "",
-        f"Evidence: {outgoing(finding.evidence)}" if finding.evidence else "",
+        f"Evidence:\n\n{outgoing(finding.evidence)}" if finding.evidence else "",
         _found_by(story),
         _decided(story),
         f"Next: {next_step(story.known, ledger)}",
@@ -147,12 +147,12 @@ def _decided(story: Story) -> str:
     if story.status_by is not None:
         reason = f": {outgoing_line(story.status_reason)}" if story.status_reason else ""
         by = outgoing_line(story.status_by)
-        lines.append(f"- {story.finding.status.value.capitalize()} by {by}{reason}")
+        lines.append(f"- {_plain(story.finding.status.value).capitalize()} by {by}{reason}")
     return "\n".join(("Decided:", *lines)) if lines else "Nothing was decided about it yet."
 
 
 def _decision(said: Said) -> str:
-    name, reasons = _QUESTIONS.get(said.kind, (said.kind.replace("_", " ").capitalize(), ()))
+    name, reasons = _QUESTIONS.get(said.kind, (_plain(said.kind), ()))
     for kind in reasons:
         if said.reason in frozenset(kind):
             return f"{name}: {_plain(said.outcome)}. {MEANINGS[kind][said.reason]}"
@@ -160,7 +160,7 @@ def _decision(said: Said) -> str:
 
 
 def _plain(code: str) -> str:
-    return outgoing_line(code.replace("_", " "))
+    return outgoing_line(code).replace("_", " ")
 
 
 def _review(run: LastRun | None, asked: Asked) -> str:

@@ -317,6 +317,7 @@ UNQUEUE = Question(
     guards.UnqueueOutcome,
     guards.UnqueueReason,
     lambda: (guards.answer_unqueue(facts) for facts in every(guards.UnqueueFacts)),
+    "unqueue",
 )
 
 DISMISSAL = Question(
@@ -325,6 +326,7 @@ DISMISSAL = Question(
     guards.DismissalOutcome,
     guards.DismissalReason,
     lambda: (guards.answer_dismissal(facts) for facts in every(guards.DismissalFacts)),
+    "dismissal",
 )
 
 STOP = Question(
@@ -333,6 +335,7 @@ STOP = Question(
     guards.StopOutcome,
     guards.StopReason,
     lambda: (guards.answer_stop(facts) for facts in every(guards.StopFacts)),
+    "stop",
 )
 
 RESUME = Question(
@@ -341,6 +344,7 @@ RESUME = Question(
     guards.ResumeOutcome,
     guards.ResumeReason,
     lambda: (guards.answer_resume(facts, LIMITS) for facts in every(guards.ResumeFacts)),
+    "resume",
 )
 
 QUESTIONS = (

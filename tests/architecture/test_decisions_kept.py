@@ -41,7 +41,11 @@ __all__ = ["sqlite_template", "stage_templates"]
 
 ROOT = Path(__file__).parents[2]
 KEPT = {
+    ("app.commands.decide", "answer_dismissal"): "dismissal",
     ("app.commands.decide", "answer_order"): "order",
+    ("app.commands.decide", "answer_resume"): "resume",
+    ("app.commands.decide", "answer_stop"): "stop",
+    ("app.commands.decide", "answer_unqueue"): "unqueue",
     ("app.fixer.flow", "may_start_turn"): "turn_start",
     ("app.handoff.flow", "plan_unmerged"): "handoff",
     ("app.handoff.services", "plan_merged"): "handoff",
@@ -139,6 +143,9 @@ BACK = Counter({"review_start": 2, "return": 1, "verdict": 1, "after_round": 1, 
 RESOLVED = Counter({"review_start": 1, "fixed": 1, "dismissal": 1, "verdict": 1})
 """A round after somebody resolved the thread of the only finding."""
 
+COMMANDED = Counter({"order": 1, "unqueue": 1, "dismissal": 1, "stop": 1, "resume": 1})
+"""A comment that gives each of these commands."""
+
 HAND_OFF = Counter({"order": 1, "handoff": 3, "turn_start": 1, "task": 2})
 """An order, a merge that leaves three findings, and the turn of the one task they become: it begins
 and is done."""
@@ -199,6 +206,20 @@ async def test_a_merge_keeps_what_was_asked_about_it(
     assert await kinds(ledger) == HAND_OFF
 
 
+async def test_a_comment_keeps_what_was_asked_about_it(
+    ledger: Store, tmp_path: Path, stage_templates: Path
+) -> None:
+    """One decision for each thing that a person commands."""
+    shutil.copytree(stage_templates, tmp_path, dirs_exist_ok=True)
+    stage = await open_stage(ledger, tmp_path)
+    stage.open()
+    await stage.finds()
+    verbs = ("fix F1", "unfix F1", "dismiss F1 so", "stop", "resume")
+    await stage.says("\n".join(map("/mergeward {}".format, verbs)))
+    assert await kinds(ledger) == COMMANDED
+
+
 def test_the_stories_ask_everything() -> None:
     """No kind is listed that none of these stories shows."""
-    assert set(KEPT.values()) == set(FIX) | set(BACK) | set(HAND_OFF) | set(RESOLVED)
+    shown = (FIX, BACK, HAND_OFF, RESOLVED, COMMANDED)
+    assert set(KEPT.values()) == {kind for story in shown for kind in story}

@@ -59,7 +59,7 @@ OURS = frozenset(
         "failed_reviewers",
     }
     | {"first_seen_sha", "last_seen_sha", "escalate_to", "escalation", "notes", "refused", "target"}
-    | {"short_ids", "resumed", "unknown", "category", "node_id", "login", "thread_ids"}
+    | {"short_ids", "resumed", "unknown", "category", "node_id", "thread_ids", "rendered"}
 )
 """Names of values that no stranger writes: our ids and codes, git's object names, sentences that
 were rendered before, and the one mention that policy may ask for. `category` is letters only."""

@@ -258,7 +258,7 @@ async def test_explain_tells_the_finding_and_what_follows(stage: Stage) -> None:
     text = last(stage)
     for told in (
         "**F1** `app/a.py:2` critical, original: Division by zero",
-        "Evidence: rows can be empty",
+        "Evidence:\n\nrows can be empty",
         "Found by: security; prompt security@3",
         "Order: marked. It is kept until the pull request is merged.",
         "Next: it goes to the fixer at the merge, as ordered by alice.",
