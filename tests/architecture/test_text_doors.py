@@ -35,7 +35,20 @@ from app.domain.effects import Effect
 from app.domain.runs import SHIPPED_AGENTS, AgentName
 from app.review import publish
 from app.review.render import ReviewView
-from loop_guards import HandoffDecision, HandoffReason, OrderDecision, OrderReason
+from loop_guards import (
+    DismissalDecision,
+    DismissalReason,
+    HandoffDecision,
+    HandoffReason,
+    OrderDecision,
+    OrderReason,
+    ResumeDecision,
+    ResumeReason,
+    StopDecision,
+    StopReason,
+    UnqueueDecision,
+    UnqueueReason,
+)
 from tests.review import factories
 
 ROOT = Path(__file__).parents[2]
@@ -98,8 +111,16 @@ PLAIN: dict[Any, Callable[[random.Random], Any]] = {
     datetime: lambda _: datetime(2026, 3, 1, tzinfo=UTC),
     Any: lambda _: None,
     AgentName: lambda chance: chance.choice(SHIPPED_AGENTS),
-    # Nobody but the guards makes their decisions; of these only the code and the id are said.
+    # Nobody but the guards makes their decisions; of these only codes, ids and numbers are said.
     OrderDecision: lambda chance: SimpleNamespace(reason=chance.choice(list(OrderReason))),
+    UnqueueDecision: lambda chance: SimpleNamespace(reason=chance.choice(list(UnqueueReason))),
+    StopDecision: lambda chance: SimpleNamespace(reason=chance.choice(list(StopReason))),
+    ResumeDecision: lambda chance: SimpleNamespace(
+        reason=chance.choice(list(ResumeReason)), rounds=2
+    ),
+    DismissalDecision: lambda chance: SimpleNamespace(
+        reason=chance.choice(list(DismissalReason)), accepted=chance.random() < 0.5
+    ),
     HandoffDecision: lambda chance: SimpleNamespace(
         finding_id=chance.randint(1, 9), reason=chance.choice(list(HandoffReason))
     ),
