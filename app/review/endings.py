@@ -48,6 +48,7 @@ class Ended:
     """What is said of a run without a verdict; an empty `title` says nothing on the page.
 
     `run_id` is None when no run had begun, `rule` the reason of an escalation that followed.
+    `waits`: the review is queued again, so the check is not over.
     """
 
     title: str = ""
@@ -55,6 +56,7 @@ class Ended:
     overtaken: bool = False
     run_id: int | None = None
     rule: str | None = None
+    waits: bool = False
 
     @classmethod
     def of(cls, job: JobContext) -> Ended | None:

@@ -175,13 +175,16 @@ async def _say_ended(job: JobContext, forge: Forge, facts: ReviewFacts) -> None:
 
 
 def _ended_check(job: JobContext, facts: ReviewFacts, ended: Ended) -> SetCheckRun:
-    return unreviewed_check(
+    check = unreviewed_check(
         _external(job, ended.run_id),
         facts.pull_request.head_sha,
         ended.title,
         "\n\n".join((ended.text, *policy_notes(facts.policy))),
         gated=facts.policy.policy.human_prs is HumanPrs.GATE or facts.task is not None,
     )
+    if not ended.waits:
+        return check
+    return replace(check, status=CheckStatus.QUEUED, conclusion=None)
 
 
 def _overtaken_check(job: JobContext, facts: ReviewFacts) -> SetCheckRun:

@@ -33,7 +33,7 @@ from app.review.endings import (
 from app.review.facts import ReviewFacts
 from app.review.gather import Gathered
 from app.review.logged import note_answer, note_crowding, note_judgement, note_plan, noted
-from app.review.outage import wait_in_queue
+from app.review.outage import wait_in_queue, waited_check
 from app.review.plan import ReviewPlan
 from app.review.progress import Progress, progress_check, telling
 from app.review.record import (
@@ -181,7 +181,7 @@ async def _said_of(job: JobContext, facts: ReviewFacts, error: AgentError) -> En
     if isinstance(error, ModelsUnavailable):
         following = await wait_in_queue(job, facts)
         if following is not None:
-            return Ended(following.title, following.text)
+            return Ended(following.title, following.text, waits=True)
     return Ended("Not reviewed: the review failed", failed_text(str(error)))
 
 
@@ -249,6 +249,8 @@ async def _announce(work: Work, plan: ReviewPlan, *, again: bool) -> Progress | 
     facts = work.facts
     if facts.policy.policy.mode is not Mode.LIVE:
         return None
+    if (waited := waited_check(work.job, facts)) is not None:
+        await work.forge.ensure_check_run(facts.repo, waited, maybe_published=False)
     check = progress_check(work.run_id, facts.pull_request.head_sha, plan, {})
     receipt = await work.forge.ensure_check_run(facts.repo, check, maybe_published=again)
     await keep_check(work.job, work.run_id, receipt.check_run_id)
