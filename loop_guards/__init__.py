@@ -57,6 +57,13 @@ from loop_guards.facts import (
     WaitingTask,
 )
 from loop_guards.findings import FindingStatus, Origin, Severity, Verdict
+from loop_guards.glass import (
+    GlassDecision,
+    GlassFacts,
+    GlassOutcome,
+    GlassReason,
+    answer_glass,
+)
 from loop_guards.handoff import (
     HandoffDecision,
     HandoffOutcome,
@@ -169,6 +176,10 @@ __all__ = [
     "FixedFacts",
     "FixedOutcome",
     "FixedReason",
+    "GlassDecision",
+    "GlassFacts",
+    "GlassOutcome",
+    "GlassReason",
     "Handed",
     "HandoffDecision",
     "HandoffFinding",
@@ -237,6 +248,7 @@ __all__ = [
     "after_round",
     "allowance",
     "answer_dismissal",
+    "answer_glass",
     "answer_order",
     "answer_resume",
     "answer_stop",

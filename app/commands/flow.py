@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from app.commands.gather import Place, Where, gather
-from app.commands.grammar import parse
+from app.commands.gather import Place, gather
+from app.commands.glass import break_glass
+from app.commands.grammar import BreakGlass, parse
 from app.commands.record import note_machine, note_said, store_answers
+from app.commands.seen import seen
 from app.commands.services import CommandServices
-from app.domain.effects import React, Reaction, ResolveThread
+from app.domain.effects import ResolveThread
 from app.domain.markers import Marker, MarkerKind
 from app.domain.policy import Mode
 from app.forges.apply import Target, apply
@@ -24,6 +26,9 @@ async def handle_comment(job: JobContext, services: CommandServices) -> None:
     target = Target(place.repo, place.number)
     marker = Marker(MarkerKind.COMMENT, place.marker_id)
     async with services.open_forge() as forge:
+        if isinstance(commands[0], BreakGlass):
+            await break_glass(job, services, forge, place, commands[0])
+            return
         if not job.has("answered"):
             asked = await gather(job, services, forge, place, commands)
             if not asked.person.by_human:
@@ -35,13 +40,6 @@ async def handle_comment(job: JobContext, services: CommandServices) -> None:
             await store_answers(job, asked, marker)
         await _settle_threads(job, forge, target)
         await _say(job, forge, target, marker)
-
-
-def seen(place: Place) -> tuple[React, ...]:
-    """The sign that we have read it, where one can be given."""
-    if place.where is Where.REVIEW:
-        return ()
-    return (React(place.comment_id, Reaction.EYES, inline=place.where is Where.THREAD),)
 
 
 async def _settle_threads(job: JobContext, forge: Forge, target: Target) -> None:

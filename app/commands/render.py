@@ -26,6 +26,8 @@ from app.commands.facts import Asked, Ledger, Person, Standing, Story
 from app.commands.render_told import HELP, explain, status, why
 from loop_guards import (
     DismissalReason,
+    GlassDecision,
+    GlassReason,
     OrderReason,
     ResumeReason,
     StopReason,
@@ -101,6 +103,17 @@ _REFUSALS = {
         "The commands below it are answered here."
     ),
 }
+_GLASS = {
+    GlassReason.NOT_HUMAN: "Not approved by force: only a person can do that.",
+    GlassReason.NO_WRITE_ACCESS: (
+        "Not approved by force: this needs write access to the repository."
+    ),
+    GlassReason.NOT_OPEN: "Not approved by force: the pull request is not open.",
+    GlassReason.BY_HUMAN: (
+        "**Approved by force** by {}, for `{}` alone: a later push needs a new one. A review of "
+        "this head still says what it finds. This is on record."
+    ),
+}
 _NOT_UNDERSTOOD = "That was not understood."
 
 
@@ -139,6 +152,24 @@ def reply(answer: Answer, asked: Asked, ledger: Ledger, told: Told) -> str:
             return _REFUSALS[reason].format(*names)
         case _:
             return _acted(answer, author)
+
+
+def glass_answer(decision: GlassDecision, person: Person, head_sha: str) -> str:
+    """What became of breaking the glass."""
+    text = _GLASS[GlassReason(decision.reason)]
+    said = text.format(outgoing_line(person.account.login), head_sha[:10])
+    return with_note(said, person)
+
+
+def forced_title(login: str) -> str:
+    """The title of a check that somebody made green."""
+    return f"Approved by force by {outgoing_line(login)}"
+
+
+def forced_review(login: str, why: str) -> str:
+    """Who approved the head by force, and why."""
+    reason = f" The reason: {outgoing_line(why)}" if why else " No reason was given."
+    return f"{forced_title(login)}, whatever a review says of this head.{reason}"
 
 
 def _acted(

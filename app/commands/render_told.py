@@ -28,6 +28,7 @@ _QUESTIONS: Mapping[str, tuple[str, tuple[type[StrEnum], ...]]] = {
     "dismissal": ("Dismissal", (guards.DismissalReason,)),
     "stop": ("Stop", (guards.StopReason,)),
     "resume": ("Resume", (guards.ResumeReason,)),
+    "break_glass": ("Break glass", (guards.GlassReason,)),
 }
 """The kinds of stored decisions: how a page names each, and whose reasons its codes are."""
 

@@ -12,6 +12,7 @@ from app.domain.jobs import JobKind
 from app.jobs.ledger import live_jobs
 from app.jobs.requests import pull_request_subject
 from app.store.findings import to_finding
+from app.store.glass import forced_approvals
 from app.store.queries import decisions_about
 from app.store.tables import DecisionRow, FindingRow, ReviewRun
 
@@ -48,13 +49,19 @@ async def standing_of(session: AsyncSession, asked: Asked, ledger: Ledger) -> St
     subject = pull_request_subject(asked.repo.repository_id, asked.pull_request.number)
     jobs = await live_jobs(session, subject=subject)
     waiting = sum(job.kind is JobKind.REVIEW_PULL_REQUEST for job in jobs)
+    pull = asked.pull_request
+    forced = await forced_approvals(session, asked.repo.repository_id, pull.number)
+    present = [row for row in forced if row.record["head_sha"] == pull.head_sha]
+    glass_by = str(present[-1].record["login"]) if present else None
     if ledger.pull_request_id is None:
-        return Standing(waiting=waiting)
+        return Standing(waiting=waiting, glasses=len(forced), glass_by=glass_by)
     decisions = await decisions_about(session, ledger.pull_request_id)
     return Standing(
         run=await _last_run(session, ledger.pull_request_id),
         latest=_latest(decisions),
         waiting=waiting,
+        glasses=len(forced),
+        glass_by=glass_by,
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from loop_guards import (
     Decision,
+    GlassDecision,
     HandoffDecision,
     HandoffOutcome,
     NextDecision,
@@ -24,8 +25,9 @@ from loop_guards import (
     VerdictDecision,
 )
 
-SaidVerdict = VerdictDecision | NextDecision
-"""What a published verdict rests on: the rubric's word, on a fix what follows its round."""
+SaidVerdict = VerdictDecision | NextDecision | GlassDecision
+"""What a published verdict rests on: the rubric's word, on a fix what follows its round, or a
+person who broke the glass."""
 
 
 def must_be(value: object, *kinds: type[object]) -> None:
@@ -40,7 +42,9 @@ def must_be(value: object, *kinds: type[object]) -> None:
 
 def approves(said: SaidVerdict) -> bool:
     """Whether the guards approve. TypeError for anything that they did not say."""
-    must_be(said, VerdictDecision, NextDecision)
+    must_be(said, VerdictDecision, NextDecision, GlassDecision)
+    if isinstance(said, GlassDecision):
+        return said.accepted
     if isinstance(said, VerdictDecision):
         return said.approves
     return said.outcome == NextOutcome.APPROVE

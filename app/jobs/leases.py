@@ -23,7 +23,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.domain.jobs import JobKind, JobState
 from app.errors import JobCancelled, LeaseLost
-from app.jobs.requests import Claim
+from app.jobs.requests import PRIORITY_GLASS, Claim
 from app.store.session import Store
 from app.store.tables import Job, JobStep
 
@@ -247,7 +247,12 @@ def _next_job() -> Any:
             col(Job.run_at) <= bindparam("now"),
             col(Job.kind).in_(bindparam("kinds", expanding=True)),
             or_(col(Job.lane).is_(None), ~busy_lane),
-            or_(col(Job.installation_id).is_(None), running_there < bindparam("per_installation")),
+            or_(
+                col(Job.installation_id).is_(None),
+                # A full queue can't keep anybody from breaking the glass.
+                col(Job.priority) >= PRIORITY_GLASS,
+                running_there < bindparam("per_installation"),
+            ),
         )
         .subquery()
     )

@@ -32,6 +32,9 @@ Story = Callable[[JobContext], Awaitable[None]]
 AfterFailure = Callable[[JobContext, BaseException], Awaitable[None]]
 """Told once, with the error, when a job of its kind has failed for good."""
 
+QUICK_KINDS = frozenset({JobKind.HANDLE_COMMENT, JobKind.HANDLE_CHECK_ACTION})
+"""Jobs that ask no model and that somebody waits for."""
+
 log = get_logger(__name__)
 
 
@@ -43,12 +46,14 @@ class InProcess(Dispatcher, Wakeups, Protocol):
 class WorkerOptions:
     """How one worker behaves; all times in seconds.
 
-    `heartbeat` is how often running jobs are asked about (a cancelled job stops within it),
+    `quick` are places besides `concurrency` for short jobs that people wait for: reviews can't take
+    them. `heartbeat` is how often running jobs are asked about (a cancelled job stops within it),
     `grace` how long running jobs may go on when the worker stops.
     """
 
     name: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
     concurrency: int = 4
+    quick: int = 2
     lease: float = 60.0
     heartbeat: float = 1.0
     poll: float = 1.0
@@ -133,18 +138,26 @@ class Worker:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def _fill(self) -> None:
-        while len(self._running) < self._options.concurrency and not self._stopping:
-            claim = await self._leases.claim(self._rules(), now=self._clock.now())
+        places = self._options.concurrency
+        await self._fill_with(tuple(self._stories), places)
+        if len(self._running) >= places:
+            quick = tuple(kind for kind in self._stories if kind in QUICK_KINDS)
+            await self._fill_with(quick, places + self._options.quick)
+
+    async def _fill_with(self, kinds: tuple[JobKind, ...], places: int) -> None:
+        """Claim jobs of these kinds until so many places are taken."""
+        while kinds and len(self._running) < places and not self._stopping:
+            claim = await self._leases.claim(self._rules(kinds), now=self._clock.now())
             if claim is None:
                 return
             self._last_repository = claim.repository_id or 0
             await self._start(claim)
 
-    def _rules(self) -> ClaimRules:
+    def _rules(self, kinds: tuple[JobKind, ...]) -> ClaimRules:
         return ClaimRules(
             worker=self._options.name,
             lease=timedelta(seconds=self._options.lease),
-            kinds=tuple(self._stories),
+            kinds=kinds,
             after_repository=self._last_repository,
             per_installation=self._options.per_installation,
         )

@@ -54,7 +54,7 @@ def _sections() -> Iterator[str]:
     yield _section("Threads", (asked.THREAD,))
     yield _section("The verdict on other pull requests", (asked.RUBRIC,))
     yield _section("Who acted", (asked.ACTOR,)) + _acts_of_people()
-    acts = (asked.ORDER, asked.UNQUEUE, asked.DISMISSAL, asked.STOP, asked.RESUME)
+    acts = (asked.ORDER, asked.UNQUEUE, asked.DISMISSAL, asked.STOP, asked.RESUME, asked.GLASS)
     yield _section("What people may do", acts) + _acts()
     yield _life()
     yield constants_section()

@@ -161,6 +161,12 @@ MEANINGS: Meanings = {
         "already_resumed": "That escalation was resumed before, or the task waits for nobody.",
         "not_stopped": "There is nothing to resume.",
     },
+    guards.GlassReason: {
+        "not_human": "A machine asked for it.",
+        "no_write_access": "The person may not write to the repository.",
+        "not_open": "The pull request is not open: there is no head to approve.",
+        "by_human": "This head is approved by the person's word, whatever a review says.",
+    },
     guards.TaskReason: {
         "lease_taken": "Its files are free and its own from now on.",
         "lease_held": "Another task holds one of its files.",

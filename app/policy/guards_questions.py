@@ -347,9 +347,18 @@ RESUME = Question(
     "resume",
 )
 
+GLASS = Question(
+    guards.answer_glass,
+    (guards.GlassFacts,),
+    guards.GlassOutcome,
+    guards.GlassReason,
+    lambda: (guards.answer_glass(facts) for facts in every(guards.GlassFacts)),
+    "break_glass",
+)
+
 QUESTIONS = (
     HANDOFF, FIX_VERDICT, FIXED, RETURN, MAY_START_ROUND, MAY_START_TURN, AFTER_ROUND, MAY_VERIFY,
-    MAY_REVIEW, THREAD, RUBRIC, ACTOR, ORDER, UNQUEUE, DISMISSAL, STOP, RESUME,
+    MAY_REVIEW, THREAD, RUBRIC, ACTOR, ORDER, UNQUEUE, DISMISSAL, STOP, RESUME, GLASS,
 )  # fmt: skip
 """All of them, in the order of the page."""
 

@@ -35,6 +35,7 @@ from app.review.endings import (
     stop_run,
 )
 from app.review.facts import ReviewFacts
+from app.review.forced import forced_for, forced_head
 from app.review.gather import Gathered, gather
 from app.review.publish import external_id, starting_check, unreviewed_check
 from app.review.publishing import publish_round
@@ -48,6 +49,7 @@ from app.review.render import (
 )
 from app.review.round import OVERTAKEN, Work, overtaken, review_round
 from app.review.services import ReviewServices
+from app.store.glass import Forced
 from app.store.tables import ReviewRun
 from app.telemetry.runlog import FILE_NAME, RunLog
 
@@ -101,6 +103,7 @@ async def report_failure(job: JobContext, error: BaseException, services: Review
             "Not published" if job.has("judged") else "Not reviewed: the review failed",
             unpublished_text(why) if job.has("judged") else failed_text(why),
             gated=True,
+            forced=await forced_head(job, repo, pull),
         )
         effects = (check, *_escalation(ended, None))
         await apply(forge, Target(repo, pull.number), effects)
@@ -170,19 +173,22 @@ async def _say_ended(job: JobContext, forge: Forge, facts: ReviewFacts) -> None:
         return
     effects = list(_escalation(ended, facts.policy.policy.escalate_to))
     if ended.title:
-        effects.append(_ended_check(job, facts, ended))
+        effects.append(_ended_check(job, facts, ended, await forced_for(job, facts)))
     await apply(forge, Target(facts.repo, facts.pull_request.number), effects)
 
 
-def _ended_check(job: JobContext, facts: ReviewFacts, ended: Ended) -> SetCheckRun:
+def _ended_check(
+    job: JobContext, facts: ReviewFacts, ended: Ended, forced: Forced | None
+) -> SetCheckRun:
     check = unreviewed_check(
         _external(job, ended.run_id),
         facts.pull_request.head_sha,
         ended.title,
         "\n\n".join((ended.text, *policy_notes(facts.policy))),
         gated=facts.policy.policy.human_prs is HumanPrs.GATE or facts.task is not None,
+        forced=forced,
     )
-    if not ended.waits:
+    if forced is not None or not ended.waits:
         return check
     return replace(check, status=CheckStatus.QUEUED, conclusion=None)
 

@@ -6,7 +6,7 @@ that grow apart (DESIGN §7: few requests).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -19,6 +19,7 @@ from app.logs import get_logger
 from app.review.facts import ReviewFacts
 from app.review.plan import ReviewPlan
 from app.review.publish import starting_check
+from app.store.glass import Forced
 
 TOLD_AT_S = (45.0, 150.0)
 """Seconds after the start: a small pull request is done before the first, one of ten files and four
@@ -40,7 +41,8 @@ def is_due(told: int, elapsed_s: float) -> bool:
 @dataclass(slots=True)
 class Progress:
     """A sink that keeps the check run of one run up to date. What it cannot tell, it leaves: no
-    review fails by that."""
+    review fails by that. Of a head that a person approved by force (`forced`) nothing is told any
+    more: its check is green."""
 
     forge: Forge
     facts: ReviewFacts
@@ -48,6 +50,7 @@ class Progress:
     run_id: int
     check_run_id: int
     began: datetime
+    forced: Callable[[], Awaitable[Forced | None]]
     _done: dict[str, ReviewerDone] = field(default_factory=dict)
     _told: int = 0
 
@@ -58,6 +61,8 @@ class Progress:
         if not is_due(self._told, (now - self.began).total_seconds()):
             return
         self._told += 1
+        if await self.forced() is not None:
+            return
         head = self.facts.pull_request.head_sha
         check = progress_check(self.run_id, head, self.plan, self._done)
         check = replace(check, check_run_id=self.check_run_id)

@@ -36,12 +36,14 @@ from app.review.render import (
     check_summary,
     escalation_body,
     fixed_reply,
+    forced_title,
     headline,
     inline_body,
     review_body,
     status_body,
 )
 from app.review.suggestions import suggestion_at
+from app.store.glass import Forced
 from loop_guards import Verdict
 
 RE_REVIEW = CheckAction("Re-review", "Review this head again", "re-review")
@@ -51,7 +53,9 @@ RE_REVIEW = CheckAction("Re-review", "Review this head again", "re-review")
 class Publishing:
     """What effects are made from. `decision` is the guards' verdict, the one that `view` tells
     (ValueError otherwise). `thread_ids` and `comment_ids` are of fixed findings' threads, by short
-    id. `escalation` is the sentence of the rule, None when nothing is escalated."""
+    id. `escalation` is the sentence of the rule, None when nothing is escalated. `forced`: a person
+    approved this head by force.
+    """
 
     view: ReviewView
     diff: Diff
@@ -67,6 +71,12 @@ class Publishing:
     escalate_to: str | None = None
     sticky_comment_id: int | None = None
     check_run_id: int | None = None
+    forced: Forced | None = None
+
+    @property
+    def said(self) -> SaidVerdict:
+        """What approves or does not: a person who broke the glass goes before the review."""
+        return self.decision if self.forced is None else self.forced.decision
 
     def __post_init__(self) -> None:
         told, said = self.view.verdict, self.decision.verdict
@@ -130,10 +140,26 @@ def starting_check(run_id: int, head_sha: str) -> SetCheckRun:
 
 
 def unreviewed_check(
-    external: str, head_sha: str, title: str, summary: str, *, gated: bool
+    external: str,
+    head_sha: str,
+    title: str,
+    summary: str,
+    *,
+    gated: bool,
+    forced: Forced | None = None,
 ) -> SetCheckRun:
     """The check of a head that was not reviewed. Neutral passes a required check, so behind a gate
-    it asks for action instead."""
+    it asks for action instead. A head that a person `forced` stays approved."""
+    if forced is not None:
+        return SetCheckRun(
+            head_sha=head_sha,
+            external_id=external,
+            status=CheckStatus.COMPLETED,
+            conclusion=CheckConclusion.SUCCESS,
+            title=forced_title(forced.login, title),
+            summary=summary,
+            verdict=forced.decision,
+        )
     return SetCheckRun(
         head_sha=head_sha,
         external_id=external,
@@ -148,7 +174,7 @@ def unreviewed_check(
 def event_of(facts: Publishing) -> ReviewEvent:
     """What the review says to GitHub. Advice on a person's pull request is a comment."""
     judges = facts.is_fix_pr or facts.gated
-    if judges and approves(facts.decision):
+    if judges and approves(facts.said):
         return ReviewEvent.APPROVE
     blocking = (Verdict.CHANGES_REQUESTED, Verdict.SIGNIFICANT_CONCERNS, Verdict.ESCALATED)
     if judges and facts.decision.verdict in blocking:
@@ -158,6 +184,8 @@ def event_of(facts: Publishing) -> ReviewEvent:
 
 def conclusion_of(facts: Publishing) -> CheckConclusion:
     """The gate (DESIGN §7): green means reviewed, and below full coverage nothing is green."""
+    if facts.forced is not None:
+        return CheckConclusion.SUCCESS
     complete = facts.view.coverage.is_full and not facts.view.failed_reviewers
     if facts.escalation is not None or not complete:
         return CheckConclusion.ACTION_REQUIRED if facts.gated else CheckConclusion.NEUTRAL
@@ -177,7 +205,7 @@ def _review(facts: Publishing) -> PublishReview:
         body=review_body(view),
         head_sha=view.head_sha,
         marker=review_marker(view.run_id),
-        verdict=facts.decision,
+        verdict=facts.said,
         comments=tuple(
             _inline(finding, places[finding.short_id], facts.diff)
             for finding in view.fresh
@@ -254,9 +282,15 @@ def _check(facts: Publishing) -> SetCheckRun:
         external_id=external_id(facts.view.run_id),
         status=CheckStatus.COMPLETED,
         conclusion=conclusion,
-        title=headline(facts.view),
+        title=_title(facts),
         summary=check_summary(facts.view),
         actions=(RE_REVIEW,) if conclusion is CheckConclusion.ACTION_REQUIRED else (),
         check_run_id=facts.check_run_id,
-        verdict=facts.decision,
+        verdict=facts.said,
     )
+
+
+def _title(facts: Publishing) -> str:
+    if facts.forced is None:
+        return headline(facts.view)
+    return forced_title(facts.forced.login, headline(facts.view))

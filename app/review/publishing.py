@@ -31,6 +31,7 @@ from app.jobs.context import JobContext
 from app.jobs.ledger import enqueue
 from app.jobs.turns import turn_request
 from app.review.facts import ReviewFacts
+from app.review.forced import forced_for
 from app.review.publish import (
     Publishing,
     effects_of,
@@ -104,6 +105,10 @@ async def _apply(job: JobContext, forge: Forge, facts: ReviewFacts, stored: _Sto
             await apply(forge, target, (told_in_body(publishing, receipt),))
 
     await apply(forge, target, effects, maybe_published=again, on_receipt=keep)
+    if publishing.forced is None and (late := await forced_for(job, facts)) is not None:
+        # Somebody broke the glass while this was put on the page: theirs is the last word.
+        checks = effects_of(replace(publishing, forced=late))
+        await apply(forge, target, [one for one in checks if isinstance(one, SetCheckRun)])
 
 
 async def _is_on_the_page(job: JobContext, run_id: int) -> bool:
@@ -202,6 +207,7 @@ async def _publishing(
         escalate_to=policy.escalate_to,
         sticky_comment_id=stored.row.sticky_comment_id,
         check_run_id=stored.run.check_run_id,
+        forced=await forced_for(job, facts),
     )
 
 

@@ -144,6 +144,11 @@ def figures(view: ReviewView) -> str:
     )
 
 
+def forced_title(login: str, title: str) -> str:
+    """The title of a check whose head a person approved by force, before what it says else."""
+    return f"Approved by force by {outgoing_line(login)}; {outgoing_line(title)}"
+
+
 def check_summary(view: ReviewView) -> str:
     """The text of the check run: the same facts as the review, without its inline comments."""
     lines = [outgoing(view.summary)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 
 from app.agents.port import AgentEvent, EventSink, ModelCallStarted, booked_by
 from app.domain.coverage import Coverage
@@ -31,6 +32,7 @@ from app.review.endings import (
     end_run,
 )
 from app.review.facts import ReviewFacts
+from app.review.forced import forced_for
 from app.review.gather import Gathered
 from app.review.logged import note_answer, note_crowding, note_judgement, note_plan, noted
 from app.review.outage import wait_in_queue, waited_check
@@ -245,9 +247,11 @@ async def overtaken(forge: Forge, facts: ReviewFacts) -> bool:
 
 
 async def _announce(work: Work, plan: ReviewPlan, *, again: bool) -> Progress | None:
-    """Show that the review is under way; None where nothing is shown."""
+    """Show that the review is under way; None where nothing is shown. A check that is under way
+    would take back the approval that somebody forced."""
     facts = work.facts
-    if facts.policy.policy.mode is not Mode.LIVE:
+    forced = partial(forced_for, work.job, facts)
+    if facts.policy.policy.mode is not Mode.LIVE or await forced() is not None:
         return None
     if (waited := waited_check(work.job, facts)) is not None:
         await work.forge.ensure_check_run(facts.repo, waited, maybe_published=False)
@@ -255,4 +259,4 @@ async def _announce(work: Work, plan: ReviewPlan, *, again: bool) -> Progress | 
     receipt = await work.forge.ensure_check_run(facts.repo, check, maybe_published=again)
     await keep_check(work.job, work.run_id, receipt.check_run_id)
     began = work.job.clock.now()
-    return Progress(work.forge, facts, plan, work.run_id, receipt.check_run_id, began)
+    return Progress(work.forge, facts, plan, work.run_id, receipt.check_run_id, began, forced)

@@ -42,6 +42,8 @@ __all__ = ["sqlite_template", "stage_templates"]
 ROOT = Path(__file__).parents[2]
 KEPT = {
     ("app.commands.decide", "answer_dismissal"): "dismissal",
+    ("app.commands.glass", "answer_glass"): "break_glass",
+    ("app.store.glass", "answer_glass"): "break_glass",
     ("app.commands.decide", "answer_order"): "order",
     ("app.commands.decide", "answer_resume"): "resume",
     ("app.commands.decide", "answer_stop"): "stop",
@@ -143,8 +145,10 @@ BACK = Counter({"review_start": 2, "return": 1, "verdict": 1, "after_round": 1, 
 RESOLVED = Counter({"review_start": 1, "fixed": 1, "dismissal": 1, "verdict": 1})
 """A round after somebody resolved the thread of the only finding."""
 
-COMMANDED = Counter({"order": 1, "unqueue": 1, "dismissal": 1, "stop": 1, "resume": 1})
-"""A comment that gives each of these commands."""
+COMMANDED = Counter(
+    {"order": 1, "unqueue": 1, "dismissal": 1, "stop": 1, "resume": 1, "break_glass": 1}
+)
+"""A comment that gives each of these commands, and one that breaks the glass."""
 
 HAND_OFF = Counter({"order": 1, "handoff": 3, "turn_start": 1, "task": 2})
 """An order, a merge that leaves three findings, and the turn of the one task they become: it begins
@@ -216,6 +220,7 @@ async def test_a_comment_keeps_what_was_asked_about_it(
     await stage.finds()
     verbs = ("fix F1", "unfix F1", "dismiss F1 so", "stop", "resume")
     await stage.says("\n".join(map("/mergeward {}".format, verbs)))
+    await stage.says("break glass")
     assert await kinds(ledger) == COMMANDED
 
 

@@ -38,6 +38,8 @@ from app.review.render import ReviewView
 from loop_guards import (
     DismissalDecision,
     DismissalReason,
+    GlassDecision,
+    GlassReason,
     HandoffDecision,
     HandoffReason,
     OrderDecision,
@@ -114,6 +116,7 @@ PLAIN: dict[Any, Callable[[random.Random], Any]] = {
     # Nobody but the guards makes their decisions; of these only codes, ids and numbers are said.
     OrderDecision: lambda chance: SimpleNamespace(reason=chance.choice(list(OrderReason))),
     UnqueueDecision: lambda chance: SimpleNamespace(reason=chance.choice(list(UnqueueReason))),
+    GlassDecision: lambda chance: SimpleNamespace(reason=chance.choice(list(GlassReason))),
     StopDecision: lambda chance: SimpleNamespace(reason=chance.choice(list(StopReason))),
     ResumeDecision: lambda chance: SimpleNamespace(
         reason=chance.choice(list(ResumeReason)), rounds=2

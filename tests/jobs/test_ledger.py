@@ -13,7 +13,7 @@ from app.domain.jobs import JobKind, JobState
 from app.errors import JobCancelled, LeaseLost
 from app.jobs.leases import ClaimRules, Leases, hold, record_steps
 from app.jobs.ledger import enqueue, live_jobs, request_cancel, supersede
-from app.jobs.requests import Claim, JobRequest
+from app.jobs.requests import PRIORITY_GLASS, Claim, JobRequest
 from app.jobs.sweeper import MAX_LOST_LEASES, sweep
 from app.store.session import Store
 from app.store.tables import Job
@@ -158,6 +158,14 @@ async def test_an_installation_cannot_take_all_workers(store: Store) -> None:
     await add(store, request("other", installation_id=2))
     found = [await claim(store, per_installation=2) for _ in range(4)]
     assert [held.installation_id for held in found if held] == [1, 1, 2]
+
+
+async def test_a_full_queue_keeps_nobody_from_breaking_the_glass(store: Store) -> None:
+    """It comes before everything that waits, and its installation's share does not bound it."""
+    await add(store, *(request(f"k{number}", installation_id=1) for number in range(3)))
+    assert [await claim(store, per_installation=1) for _ in range(2)][1] is None
+    [glass] = await add(store, request("glass", installation_id=1, priority=PRIORITY_GLASS))
+    assert (await claimed(store, per_installation=1)).job_id == glass
 
 
 async def test_workers_claim_only_kinds_they_have_stories_for(store: Store) -> None:

@@ -367,3 +367,31 @@ async def test_a_step_cannot_be_recorded_for_a_lost_job(store: Store) -> None:
     await add(store)
     await worker(store, story).run_until_idle()
     assert seen == [LeaseLost, LeaseLost]
+
+
+async def test_what_people_wait_for_has_places_of_its_own(store: Store) -> None:
+    """While every place is taken by a long review, a comment is answered; another review waits."""
+    go_on, heard = asyncio.Event(), asyncio.Event()
+
+    async def review(_context: JobContext) -> None:
+        await go_on.wait()
+
+    async def comment(_context: JobContext) -> None:
+        heard.set()
+
+    target = Worker(
+        store,
+        {KIND: review, JobKind.HANDLE_COMMENT: comment},
+        clock=CLOCK,
+        wakeups=InProcessDispatcher(),
+        options=WorkerOptions(concurrency=1, heartbeat=0.02, poll=0.02, grace=0.05),
+    )
+    first, second = await add(store, "first", "second")
+    async with running(target):
+        await reaches(store, first, JobState.RUNNING)
+        async with store.write() as session:
+            request = JobRequest(kind=JobKind.HANDLE_COMMENT, key="comment")
+            await enqueue(session, request, now=CLOCK.now())
+        await asyncio.wait_for(heard.wait(), 2)
+        assert (await job(store, second)).state is JobState.QUEUED
+        go_on.set()

@@ -44,6 +44,7 @@ def decides(function: Callable[..., Any]) -> bool:
 WORDS: dict[str, tuple[type[StrEnum], type[StrEnum]]] = {
     "after_round": (guards.NextOutcome, guards.NextReason),
     "answer_dismissal": (guards.DismissalOutcome, guards.DismissalReason),
+    "answer_glass": (guards.GlassOutcome, guards.GlassReason),
     "answer_order": (guards.OrderOutcome, guards.OrderReason),
     "answer_resume": (guards.ResumeOutcome, guards.ResumeReason),
     "answer_stop": (guards.StopOutcome, guards.StopReason),
