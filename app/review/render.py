@@ -14,10 +14,15 @@ from app.domain.coverage import MISSING, Coverage, CoverageState
 from app.domain.findings import Finding
 from app.domain.runs import Tier, Usage
 from app.policy.load import EffectivePolicy, PolicySource
+from app.review.budget import NoRoom
+from app.review.filter import SkipReason
 from loop_guards import NextReason, ReviewReason, Severity, StartReason, Verdict
 
 _MOST_NAMED = 100
 """Missing files that a text names: a page holds 65,536 characters. The coverage ledger has all."""
+
+_MOST_LEFT_OUT = 50
+"""Files of no interest that a text names."""
 
 
 class NextStep(StrEnum):
@@ -151,13 +156,16 @@ def forced_title(login: str, title: str) -> str:
 
 def check_summary(view: ReviewView) -> str:
     """The text of the check run: the same facts as the review, without its inline comments."""
-    lines = [outgoing(view.summary)]
-    lines += [
+    found = _listed(view.fresh + view.open_before)
+    blocks = [outgoing(view.summary), found, _missing(view), _NEXT[view.next_step], *view.notes]
+    return "\n\n".join(block for block in blocks if block) or "Nothing to say."
+
+
+def _listed(findings: tuple[Finding, ...]) -> str:
+    return "\n".join(
         f"- {_reference(finding)} {finding.severity.value}: {outgoing_line(finding.title)}"
-        for finding in view.fresh + view.open_before
-    ]
-    lines += [_missing(view), _NEXT[view.next_step], *view.notes]
-    return "\n".join(line for line in lines if line) or "Nothing to say."
+        for finding in findings
+    )
 
 
 def status_body(view: ReviewView) -> str:
@@ -170,20 +178,19 @@ def status_body(view: ReviewView) -> str:
 
 def escalation_body(view: ReviewView, rule: str, addressed_to: str | None) -> str:
     """The one comment of an escalation: which rule, what remains, what it cost."""
-    remaining = [f for f in view.fresh + view.open_before if f.short_id in view.blocking]
+    remaining = tuple(f for f in view.fresh + view.open_before if f.short_id in view.blocking)
     usage = view.task_usage or view.usage
     cost = "an unknown sum" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
     tokens = usage.input_tokens + usage.output_tokens
-    lines = [
+    rounds = "1 round was" if view.round_number == 1 else f"{view.round_number} rounds were"
+    spent = f"Their reviews: {usage.model_calls} model calls, {tokens:,} tokens, {cost}."
+    blocks = [
         f"**A human is needed.** {rule}",
-        "What remains:",
-        *(f"- {_reference(f)} {f.severity.value}: {outgoing_line(f.title)}" for f in remaining),
-        f"{view.round_number} rounds were used.",
-        f"Their reviews: {usage.model_calls} model calls, {tokens:,} tokens, {cost}.",
+        f"What remains:\n\n{_listed(remaining)}" if remaining else "",
+        f"{rounds} used. {spent}",
+        f"cc @{addressed_to}" if addressed_to else "",
     ]
-    if addressed_to:
-        lines.append(f"cc @{addressed_to}")
-    return "\n".join(lines)
+    return "\n\n".join(block for block in blocks if block)
 
 
 def unanswered_body(rule: str, addressed_to: str | None) -> str:
@@ -267,7 +274,7 @@ def _section(title: str, findings: tuple[Finding, ...], view: ReviewView) -> str
     rows = [
         _row(f, view) for severity in _SEVERITY_ORDER for f in findings if f.severity is severity
     ]
-    return f"{title}:\n" + "\n".join(rows)
+    return f"{title}:\n\n" + "\n".join(rows)
 
 
 def _row(finding: Finding, view: ReviewView) -> str:
@@ -279,9 +286,8 @@ def _row(finding: Finding, view: ReviewView) -> str:
 def _not_inline(view: ReviewView) -> str:
     """Findings that no line of the diff can carry stand here, and count just as much."""
     rest = [finding for finding in view.fresh if finding.short_id not in view.inline]
-    return "\n\n".join(
-        "\n\n".join((f"{_reference(f)} {outgoing_line(f.title)}", *_told(f))) for f in rest
-    )
+    parts = ["\n\n".join((f"**{f.short_id}** {outgoing_line(f.title)}", *_told(f))) for f in rest]
+    return "\n\n".join(("Outside the lines of the diff:", *parts)) if parts else ""
 
 
 def _told(finding: Finding) -> list[str]:
@@ -305,7 +311,8 @@ def _not_read(coverage: Coverage) -> list[str]:
     """A line for each missing file, but for those beyond the first hundred."""
     missing = [entry for state in MISSING for entry in coverage.of(state)]
     lines = [
-        f"Not reviewed: {_code(entry.path)} ({entry.reason})." for entry in missing[:_MOST_NAMED]
+        f"Not reviewed: {_code(entry.path)} ({reason_words(entry.reason)})."
+        for entry in missing[:_MOST_NAMED]
     ]
     if len(missing) > _MOST_NAMED:
         lines.append(f"Not reviewed either: {len(missing) - _MOST_NAMED} more files.")
@@ -316,7 +323,27 @@ def _left_out(coverage: Coverage) -> str:
     skipped = coverage.of(CoverageState.SKIPPED)
     if not skipped:
         return ""
-    return "\nLeft out: " + ", ".join(f"{_code(e.path)} ({e.reason})" for e in skipped[:50])
+    named = ", ".join(
+        f"{_code(e.path)} ({reason_words(e.reason)})" for e in skipped[:_MOST_LEFT_OUT]
+    )
+    more = len(skipped) - _MOST_LEFT_OUT
+    return f"\nLeft out: {named}" + (f" and {more} more" if more > 0 else "")
+
+
+_REASONS = {
+    NoRoom.LARGER_THAN_WINDOW.value: "too large for a model's context window",
+    NoRoom.NO_ROOM_LEFT.value: "the change is too large to read all of it",
+    NoRoom.ENDLESS_LINE.value: "a line of it has no end in sight",
+    SkipReason.POLICY.value: "left out by the policy file",
+    SkipReason.WITHHELD.value: "withheld by the policy file",
+    SkipReason.BINARY_SOURCE.value: "binary, though named like source",
+    "not_reviewed": "no reviewer got to it",
+}
+
+
+def reason_words(reason: str) -> str:
+    """Why a file was not read, in words; a code that has none of its own is read as it stands."""
+    return _REASONS.get(reason, reason.replace("_", " "))
 
 
 def _reference(finding: Finding) -> str:

@@ -15,6 +15,7 @@ from app.domain.runs import AgentName, RunState
 from app.plugins.facts import no_file
 from app.review.brief import plan_of
 from app.review.budget import FIXED_TOKENS, MOST_PARTS
+from app.review.render import reason_words
 from app.review.source import open_source
 from tests.plugins.factories import FACTS, Made
 from tests.review.story import BASE, NOTHING, Story, finding, findings, plugins
@@ -80,7 +81,8 @@ async def test_a_large_change_is_split_named_and_not_approved(story: Story) -> N
     }
     assert run.state is RunState.DONE
     assert all(
-        f"Not reviewed: `{path}` ({why})" in story.bodies[-1] for path, why in missing.items()
+        f"Not reviewed: `{path}` ({reason_words(why)})" in story.bodies[-1]
+        for path, why in missing.items()
     )
     assert story.page() == [
         "check in_progress: Reviewing",
@@ -138,7 +140,7 @@ async def test_a_change_of_one_huge_file_asks_nobody(story: Story) -> None:
     )
     await story.review()
     assert story.page() == ["check action_required: Not reviewed: too large"]
-    assert "`src/huge.py` (larger_than_window)" in story.check.summary
+    assert "`src/huge.py` (too large for a model's context window)" in story.check.summary
     assert story.model.calls == []
 
 

@@ -51,10 +51,11 @@ def test_counts_are_in_order_of_severity() -> None:
 def test_what_was_not_read_is_said() -> None:
     """A gap in coverage is named with its file and reason, and so is a failed reviewer."""
     seen = view(
-        coverage=coverage(CoverageState.TOO_LARGE, "window"), failed_reviewers=("security",)
+        coverage=coverage(CoverageState.TOO_LARGE, "larger_than_window"),
+        failed_reviewers=("security",),
     )
     body = review_body(seen)
-    assert "`app/a.py` (window)" in body
+    assert "`app/a.py` (too large for a model's context window)" in body
     assert "The security reviewer failed" in body
 
 
