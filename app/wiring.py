@@ -14,6 +14,7 @@ from app.agents.configured import direct_runtimes, open_breakers, price_of_setti
 from app.agents.port import Runtime
 from app.commands.check_actions import handle_check_action
 from app.commands.flow import handle_comment
+from app.commands.flow import report_failure as report_comment
 from app.commands.services import CommandServices
 from app.control.routing import Routing
 from app.domain.jobs import AppRole, JobKind
@@ -149,6 +150,7 @@ def _table(settings: Settings, parts: Parts, assembled: Assembled) -> Table:
     )
     after_failure: dict[JobKind, AfterFailure] = {
         JobKind.REVIEW_PULL_REQUEST: tell_review,
+        JobKind.HANDLE_COMMENT: partial(report_comment, services=commands),
         JobKind.RUN_FIX_TASK: partial(report_turn, services=fixer),
     }
     return Table(stories, after_failure)

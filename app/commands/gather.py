@@ -10,15 +10,15 @@ from app.commands.grammar import Command, Stop
 from app.commands.services import CommandServices
 from app.domain.bots import Authorship, bot_signal, is_human_act
 from app.domain.jobs import causes_of
-from app.domain.policy import Policy
+from app.domain.policy import Mode, Policy
 from app.domain.pull_request import PullRequest, PullRequestState, RepoRef
-from app.errors import ForgeError
+from app.errors import ForgeError, GitError
 from app.forges.port import Forge
 from app.git.process import Remote
 from app.jobs.context import JobContext
 from app.policy.read import read_policy
 from app.store.commands import BotFact
-from app.store.queries import pull_request
+from app.store.queries import pull_request, repository
 from loop_guards import PullState
 
 STATES = {
@@ -119,6 +119,28 @@ async def policy_of(
         repo.repository_id, Remote(clone.url, clone.token), branches=(pull.default_branch,)
     )
     return (await read_policy(mirror, services.mirrors.branch_ref(pull.default_branch))).policy
+
+
+async def last_policy(job: JobContext, services: CommandServices, place: Place) -> Policy | None:
+    """The policy as this machine saw it last, told at once; None if it never did."""
+    async with job.store.read() as session:
+        row = await repository(session, place.repo.repository_id)
+    mirror = await services.mirrors.here(place.repo.repository_id)
+    if mirror is None or row is None or not row.default_branch:
+        return None
+    try:
+        found = await read_policy(mirror, services.mirrors.branch_ref(row.default_branch))
+    except GitError:
+        return None
+    return found.policy
+
+
+def answers(job: JobContext, services: CommandServices, policy: Policy) -> bool:
+    """Whether the comment gets a sign or an answer at all: a person's, where we do not only look
+    on."""
+    cause = causes_of(job.payload)[-1]
+    by_human = is_human_act(cause, policy.machine_accounts, services.our_logins)
+    return by_human and policy.mode is not Mode.SHADOW
 
 
 async def _bot(

@@ -14,7 +14,7 @@ from app.commands.gather import STATES, Place, gather
 from app.commands.grammar import BreakGlass
 from app.commands.record import note_machine, note_said
 from app.commands.render import forced_review, forced_title, glass_answer
-from app.commands.seen import seen
+from app.commands.seen import Sign
 from app.commands.services import CommandServices
 from app.domain.effects import (
     CHECK_NAME,
@@ -45,13 +45,15 @@ async def break_glass(
     marker = Marker(MarkerKind.COMMENT, place.marker_id)
     target = Target(place.repo, place.number)
     if not job.has("glass"):
+        sign = Sign(forge, place)
+        await sign.give_early(job, services)
         asked = await gather(job, services, forge, place, (said,))
         if not asked.person.by_human:
             await note_machine(job, asked)
             return
         silent = asked.policy.mode is Mode.SHADOW
         if not silent:
-            await apply(forge, target, seen(place))
+            await sign.give()
         await _store(job, asked, decide(asked), said, marker)
     kept = job.recorded("glass")
     if kept["body"] is None or kept["silent"]:

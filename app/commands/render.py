@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from app.agents.sanitise import outgoing_line
+from app.agents.sanitise import outgoing_failure, outgoing_line
 from app.commands.decide import (
     Answer,
     DismissAnswer,
@@ -131,6 +131,11 @@ def with_note(rendered: str, person: Person) -> str:
         return rendered
     note = "GitHub refuses to say what you may do here, so nothing was carried out. Ask again, or "
     return f"{note}ask whoever installed Mergeward to look at its log.\n\n{rendered}"
+
+
+def failed(why: str) -> str:
+    """What is said of a comment whose commands could not be carried out."""
+    return f"Nothing was carried out; say it again later. {outgoing_failure(why)}"
 
 
 def reply(answer: Answer, asked: Asked, ledger: Ledger, told: Told) -> str:

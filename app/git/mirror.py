@@ -228,6 +228,17 @@ class Mirrors:
         await self._look_after(is_new)
         return repository
 
+    async def here(self, repository_id: int) -> Repository | None:
+        """The mirror as it stands on this disk, however old: nobody is asked. None: there is none,
+        or it is on its way out."""
+        path = self._path(repository_id)
+        if not await asyncio.to_thread(is_whole, path):
+            return None
+        try:
+            return Repository(path, None, Hold(path / IN_USE))
+        except OSError:
+            return None
+
     def branch_ref(self, branch: str) -> str:
         """The name under which a mirror holds a branch."""
         return f"refs/heads/{checked_branch(branch)}"

@@ -305,3 +305,36 @@ async def test_words_in_a_thread_or_a_review_count(stage: Stage, where: str) -> 
     assert "A review of the present head starts" in answer(stage)
     assert stage.world.reactions == ([(5, Reaction.EYES)] if where == "thread" else [])
     assert [job.state for job in await stage.jobs(COMMENT)] == [JobState.DONE]
+
+
+async def test_the_sign_comes_before_what_may_take_long(stage: Stage) -> None:
+    """With the policy that was seen last, a reaction needs no fetch; the answer does."""
+    stage.open()
+    await comments(stage, "/mergeward help")
+    stage.reviewer.fail_next("clone_remote", ForgeUnavailable("slow"))
+    second = await comments(stage, "/mergeward status")
+    assert (second, Reaction.EYES) in stage.world.reactions
+    assert len(stage.comments()) == 1
+    await stage.later(minutes=1)
+    assert len(stage.comments()) == 2
+    assert len(stage.world.reactions) == 2
+
+
+async def test_machines_and_shadow_get_no_early_sign(make_stage: MakeStage) -> None:
+    """What the last policy forbids is not done to be quick."""
+    stage = await make_stage("machine_accounts: [alice]\n")
+    stage.open()
+    for body in ("/mergeward help", "/mergeward status"):
+        await comments(stage, body)
+    assert stage.world.reactions == []
+
+
+async def test_a_command_that_fails_for_good_is_answered(stage: Stage) -> None:
+    """Nothing was carried out, and the person learns it, once."""
+    stage.open()
+    await comments(stage, "/mergeward help")
+    stage.reviewer.fail_next("pull_request", ForgeForbidden("suspended @octocat", status=403))
+    await comments(stage, "/mergeward stop")
+    assert last(stage).startswith("Nothing was carried out; say it again later.")
+    assert "@octocat" not in last(stage)
+    assert len(stage.comments()) == 2

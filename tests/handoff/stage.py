@@ -29,6 +29,7 @@ from app.agents.port import (
 )
 from app.clock import FixedClock
 from app.commands.flow import handle_comment
+from app.commands.flow import report_failure as report_comment
 from app.commands.services import CommandServices
 from app.control.routing import shipped_routing
 from app.domain.effects import OpenPullRequest, PullRequestReceipt
@@ -319,7 +320,10 @@ class Stage:
             {kind: story for kind, story in stories.items() if not kinds or kind in kinds},
             clock=self.clock,
             wakeups=InProcessDispatcher(),
-            after_failure={JobKind.RUN_FIX_TASK: failed},
+            after_failure={
+                JobKind.RUN_FIX_TASK: failed,
+                JobKind.HANDLE_COMMENT: partial(report_comment, services=self.commands),
+            },
         )
         await worker.run_until_idle()
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from sqlmodel import select
 
 from app.domain.effects import CheckConclusion, CheckStatus, PublishReview, SetCheckRun
-from app.domain.runs import AgentName, Trigger
+from app.domain.runs import AgentName, RunState, Trigger
+from app.domain.tasks import LineageState
 from app.store.commands import DecisionRecord, record_decision
 from app.store.glass import GLASS
+from app.store.tables import Lineage
 from loop_guards import GlassFacts, answer_glass
 from tests.review.story import BASE, BROKEN, PERSON, PLANTED, REPO, SEARCH, Story, finding, findings
 
@@ -89,3 +92,19 @@ async def test_a_later_push_is_judged_like_any_other(gated: Story) -> None:
     gated.push({**TREE, "more.py": b"y = 1\n"})
     await gated.review(PERSON)
     assert gated.check.conclusion is CheckConclusion.FAILURE
+
+
+async def test_a_stopped_lineage_starts_no_machines_review(story: Story) -> None:
+    """A person's own push still is reviewed; a machine's waits for the resume."""
+    story.open_pull(TREE)
+    await story.review(PERSON)
+    async with story.store.write() as session:
+        lineage = (await session.exec(select(Lineage))).one()
+        lineage.state = LineageState.STOPPED
+    story.push({**TREE, "more.py": b"y = 1\n"})
+    await story.review(actor=None)
+    run = await story.last_run()
+    assert (run.state, run.reason) == (RunState.SKIPPED, "stopped")
+    story.push({**TREE, "more.py": b"y = 2\n"})
+    await story.review(PERSON)
+    assert (await story.last_run()).state is RunState.DONE
