@@ -30,6 +30,11 @@ class OutputFormat(StrEnum):
     JSON = "json"
 
 
+class Provider(StrEnum):
+    ANTHROPIC = "anthropic"
+    OPENAI = "openai"
+
+
 class FailOn(StrEnum):
     CRITICAL = "critical"
     WARNING = "warning"
@@ -115,6 +120,27 @@ def show_log(
     from app.cli.runlog import show
 
     show(run, as_json=as_json, follow=follow)
+
+
+@cli.command()
+def agents(
+    policy_file: Annotated[
+        Path | None, typer.Option("--policy", help="Show them under this policy file.")
+    ] = None,
+    provider: Annotated[
+        Provider | None,
+        typer.Option(help="Show the shipped models of this one, whatever is configured."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON array.")] = False,
+) -> None:
+    """Show who reviews which tier, on which models (failback after `>`), with which prompt.
+
+    Without a key or an address of models the shipped ones are shown. Exit code 0: shown; 2: the
+    policy file or a setting can't be used.
+    """
+    from app.cli.agents import show
+
+    show(policy_file, provider.value if provider else None, as_json=as_json)
 
 
 @cli.command()

@@ -25,12 +25,13 @@ def explain(file: Path) -> None:
 
 def _sentences(file: Path) -> list[str]:
     tolerate(sys.stdout, sys.stderr)
-    policy = parse_policy(_read(file), path_name(str(file)))
+    policy = parse_policy(read_policy_file(file), path_name(str(file)))
     _, *said = sentences_of(EffectivePolicy(policy, PolicySource.FILE))
     return [one_line(sentence) for sentence in said]
 
 
-def _read(file: Path) -> bytes:
+def read_policy_file(file: Path) -> bytes:
+    """The file's bytes, one more at most than a policy may have. Raises UserError."""
     try:
         with file.open("rb") as opened:
             return opened.read(MAX_BYTES + 1)

@@ -33,7 +33,9 @@ from app.agents.prompt_context import (
 from app.agents.prompts import available_agents, render_system
 from app.agents.reviewer_results import ReviewerOutcome
 from app.agents.sanitise import BOUNDARY_TAGS
-from app.domain.runs import SHIPPED_AGENTS, AgentName
+from app.domain.runs import SHIPPED_AGENTS, AgentName, Tier
+from app.review.budget import BYTES_PER_TOKEN
+from app.review.plan import REVIEWERS
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -97,6 +99,25 @@ RENDERS = {
     "shared-pr-context.txt": shared_context(CONTEXT),
     **{f"{agent}.system.txt": render_system(agent).text for agent in sorted(available_agents())},
 }
+
+
+def tokens() -> str:
+    """What each text takes of a window, by the budgets' rule, and who is told which in which tier.
+    The user's text is as long as the change has files: here two of them."""
+    sizes = (
+        f"{name:28}{int(len(text.encode()) / BYTES_PER_TOKEN):7,}\n"
+        for name, text in RENDERS.items()
+    )
+    told = (
+        f"{tier.value:9}{agent.value:15}{agent.value}.system.txt, "
+        f"{'coordinator' if agent == AgentName.COORDINATOR else 'reviewer'}.user.txt\n"
+        for tier in Tier
+        for agent in (AgentName.COORDINATOR, *REVIEWERS[tier])
+    )
+    return "".join(sizes) + "\n" + "".join(told)
+
+
+RENDERS["tokens.txt"] = tokens()
 
 
 @pytest.mark.parametrize("name", RENDERS)
