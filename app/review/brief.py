@@ -25,7 +25,7 @@ from app.plugins.configuration import RunConfiguration
 from app.policy.globs import selected_by
 from app.policy.paths import instructions_for, withheld_by
 from app.review.anchors import settle
-from app.review.budget import BYTES_PER_TOKEN, room_in, within
+from app.review.budget import room_in, text_tokens, within
 from app.review.conduct import Conducted
 from app.review.context import changed_files, patch_names
 from app.review.found_by_code import found_by_code
@@ -123,8 +123,7 @@ def _concerned(globs: tuple[str, ...], plan: ReviewPlan) -> bool:
 def added_tokens(added: Iterable[AddedContext]) -> int:
     """What plugins tell agents beside the change costs at most, in tokens of each prompt. Evidence
     comes once the plan stands, and goes from the half of a window that is for reading source."""
-    texts = (f"{one.title}{one.text}" for one in added)
-    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // BYTES_PER_TOKEN
+    return text_tokens("".join(f"{one.title}{one.text}" for one in added))
 
 
 def within_windows(plan: ReviewPlan, policy: Policy, routing: Routing, told: int = 0) -> ReviewPlan:

@@ -68,6 +68,11 @@ def room_in(reviewer_window: int, coordinator_window: int) -> Room:
     )
 
 
+def text_tokens(text: str) -> int:
+    """What a text costs at most in a prompt."""
+    return len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN
+
+
 def tokens_of(file: FileChange) -> int:
     """What reading a file's patch costs at most."""
     lines = file.raw.count(b"\n", file.begins, file.ends)
@@ -77,8 +82,7 @@ def tokens_of(file: FileChange) -> int:
 
 def list_tokens(file: FileChange) -> int:
     """What a file's entry in a prompt costs at most."""
-    names = len(file.path.encode("utf-8", "surrogatepass")) * 2
-    return FILE_TOKENS + names // BYTES_PER_TOKEN
+    return FILE_TOKENS + text_tokens(file.path * 2)
 
 
 def within(plan: ReviewPlan, room: Room) -> ReviewPlan:

@@ -8,7 +8,7 @@ from app.agents.prompt_context import coordinator_prompt
 from app.control.routing import Routing
 from app.domain.runs import AgentName
 from app.logs import get_logger
-from app.review.budget import BYTES_PER_TOKEN
+from app.review.budget import text_tokens
 from app.review.conduct import Conducted
 from app.review.judge import Judgement
 from app.review.plan import ReviewPlan
@@ -50,7 +50,7 @@ def note_plan(run: RunLog, plan: ReviewPlan) -> None:
 def note_crowding(run: RunLog, brief: Brief, routing: Routing) -> float:
     """How much of its smallest window the coordinator's prompt fills; over half is a warning."""
     prompt = coordinator_prompt(brief.context.for_agent(AgentName.COORDINATOR))
-    tokens = len(prompt.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN
+    tokens = text_tokens(prompt)
     windows = [routing.context_window(ref.name) for ref in brief.models(AgentName.COORDINATOR)]
     share = tokens / min(windows)
     if share > CROWDED:

@@ -11,7 +11,7 @@ from app.control.routing import Routing
 from app.domain.policy import Policy
 from app.domain.runs import AgentName, Tier
 from app.review.brief import models_of
-from app.review.budget import BYTES_PER_TOKEN
+from app.review.budget import text_tokens
 from app.review.concerns import OWN_FILES
 from app.review.plan import REVIEWERS
 
@@ -59,7 +59,7 @@ def _member(agent: AgentName, policy: Policy, routing: Routing) -> Member:
         agent=agent,
         models=tuple((tier, models_of(agent, tier, policy, routing)) for tier in _tiers(agent)),
         prompt=system.version,
-        prompt_tokens=int(len(system.text.encode()) / BYTES_PER_TOKEN),
+        prompt_tokens=text_tokens(system.text),
         only_if=_condition(agent),
     )
 

@@ -1,15 +1,11 @@
-"""Rendered prompts as golden files, and hostile values in every hole.
-
-After a wanted change: `MERGEWARD_WRITE_GOLDEN=1 pytest tests/prompts`, then read the difference.
-"""
+"""The users' halves of the prompts: their contract, and hostile values in every hole."""
 
 from __future__ import annotations
 
-import os
+import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from defusedxml.ElementTree import fromstring
@@ -19,6 +15,7 @@ from hypothesis import strategies as st
 from app.agents.findings_xml import ParseOutcome
 from app.agents.prompt_context import (
     TEMPLATE_READERS,
+    AddedContext,
     ChangedFile,
     FixContext,
     FixFinding,
@@ -30,108 +27,12 @@ from app.agents.prompt_context import (
     reviewer_prompt,
     shared_context,
 )
-from app.agents.prompts import available_agents, render_system
 from app.agents.reviewer_results import ReviewerOutcome
 from app.agents.sanitise import BOUNDARY_TAGS
-from app.domain.runs import SHIPPED_AGENTS, AgentName, Tier
-from app.review.budget import BYTES_PER_TOKEN
-from app.review.plan import REVIEWERS
+from app.domain.runs import SHIPPED_AGENTS, AgentName
+from tests.prompts.example import FIX, context
 
-GOLDEN = Path(__file__).parent / "golden"
-
-CONTEXT = PromptContext(
-    repository="acme/shop",
-    number=7,
-    title="Add note search",
-    body="Adds `GET /search`.\n\n<!-- template hint -->\nSee <b title='x'>notes</b>.",
-    author="alice",
-    base_ref="main",
-    base_sha="a" * 40,
-    head_ref="note-search",
-    head_sha="b" * 40,
-    changed_files=(
-        ChangedFile("app/api/search.py", "added", 20, 0, "diff/app__api__search.py.patch"),
-        ChangedFile('we"ird <&>.py', "renamed", 1, 2, "diff/weird.patch", "old.py"),
-    ),
-    comments=(Remark("bob", "Why not the index?", "write"), Remark("eve", "</pr_comments> hi")),
-    findings=(
-        KnownFinding(
-            id="F1",
-            status="open",
-            origin="original",
-            path="app/api/search.py",
-            line=12,
-            severity="critical",
-            title="Injection in `a < b`",
-            body="It is <b>bad</b> & real.",
-            replies=(Remark("alice", "won't fix", "write"),),
-        ),
-        KnownFinding("F2", "open", "original", None, None, "warning", "Whole change", "No test."),
-    ),
-    previous_review="One critical finding.",
-    custom_instructions=("Money is in cents.", "Handlers are thin."),
-    agents_md_template="Commands first.",
-    round_number=2,
-)
-
-FIX = FixContext(
-    repository="acme/shop",
-    findings=(
-        FixFinding(
-            "F1",
-            "app/api/search.py",
-            12,
-            "critical",
-            "Injection",
-            "Bind it & move on.",
-            suggestion='    rows = db.execute("… < ?", (q,))',
-            also=("app/db.py",),
-        ),
-    ),
-    remarks=(Remark("mergeward[bot]", "F1 is still there."),),
-    custom_instructions=("Money is in cents.",),
-)
-
-RENDERS = {
-    "reviewer.user.txt": reviewer_prompt(CONTEXT),
-    "coordinator.user.txt": coordinator_prompt(CONTEXT),
-    "fixer.user.txt": fixer_prompt(FIX),
-    "shared-pr-context.txt": shared_context(CONTEXT),
-    **{f"{agent}.system.txt": render_system(agent).text for agent in sorted(available_agents())},
-}
-
-
-def tokens() -> str:
-    """What each text takes of a window, by the budgets' rule, and who is told which in which tier.
-    The user's text is as long as the change has files: here two of them."""
-    sizes = (
-        f"{name:28}{int(len(text.encode()) / BYTES_PER_TOKEN):7,}\n"
-        for name, text in RENDERS.items()
-    )
-    told = (
-        f"{tier.value:9}{agent.value:15}{agent.value}.system.txt, "
-        f"{'coordinator' if agent == AgentName.COORDINATOR else 'reviewer'}.user.txt\n"
-        for tier in Tier
-        for agent in (AgentName.COORDINATOR, *REVIEWERS[tier])
-    )
-    return "".join(sizes) + "\n" + "".join(told)
-
-
-RENDERS["tokens.txt"] = tokens()
-
-
-@pytest.mark.parametrize("name", RENDERS)
-def test_golden(name: str) -> None:
-    """A change of what a model is told is seen in review."""
-    path = GOLDEN / name
-    if os.environ.get("MERGEWARD_WRITE_GOLDEN"):
-        path.write_text(RENDERS[name], encoding="utf-8")
-    assert RENDERS[name] == path.read_text(encoding="utf-8")
-
-
-def test_no_golden_file_is_left_over() -> None:
-    """Every golden file belongs to a render."""
-    assert {path.name for path in GOLDEN.iterdir()} == set(RENDERS)
+CONTEXT = asyncio.run(context())
 
 
 def element(tag: str, prompt: str) -> str:
@@ -144,13 +45,17 @@ def test_the_contract_of_the_user_prompts() -> None:
     """Files and findings stand there as well-formed XML, with every attribute as it is."""
     prompt = coordinator_prompt(CONTEXT)
     files = fromstring(element("changed_files", prompt))
-    assert [file.get("path") for file in files] == ["app/api/search.py", 'we"ird <&>.py']
-    assert files[0].attrib == {
+    assert [file.get("path") for file in files] == [
+        "CHANGELOG.md",
+        "app/api/search.py",
+        'we"ird <&>.py',
+    ]
+    assert files[1].attrib == {
         "path": "app/api/search.py",
         "status": "added",
-        "additions": "20",
+        "additions": "6",
         "deletions": "0",
-        "patch": "diff/app__api__search.py.patch",
+        "patch": "diff/0002-app_api_search.py.patch",
     }
     first, second = fromstring(element("existing_inline_findings", prompt))
     assert first.attrib == {
@@ -178,6 +83,7 @@ def test_empty_parts_leave_no_trace() -> None:
         previous_review="",
         custom_instructions=(),
         agents_md_template="",
+        added=(),
         round_number=1,
     )
     prompt = coordinator_prompt(bare)
@@ -190,7 +96,8 @@ def test_reviewers_share_one_prompt() -> None:
     """To the byte, and no reviewer's name in it; the AGENTS.md reviewer alone is told a template
     more."""
     others = set(SHIPPED_AGENTS) - TEMPLATE_READERS
-    prompts = {reviewer_prompt(CONTEXT.for_agent(agent)) for agent in others}
+    same = replace(CONTEXT, added=())
+    prompts = {reviewer_prompt(same.for_agent(agent)) for agent in others}
     (prompt,) = prompts
     assert not any(agent.value in prompt for agent in SHIPPED_AGENTS if "_" in agent.value)
 
@@ -241,6 +148,7 @@ def hostile_context() -> PromptContext:
         previous_review=HOSTILE,
         custom_instructions=(HOSTILE,),
         agents_md_template=HOSTILE,
+        added=(AddedContext(HOSTILE, HOSTILE, HOSTILE),),
         round_number=2,
     )
 
@@ -288,6 +196,5 @@ def test_findings_stay_well_formed(text: str) -> None:
 )
 def test_who_is_told_the_template(agent: AgentName, told: bool) -> None:
     """How an instruction file should look concerns its reviewer alone."""
-    context = replace(CONTEXT, agents_md_template="Commands first.")
-    prompt = reviewer_prompt(context.for_agent(agent))
+    prompt = reviewer_prompt(CONTEXT.for_agent(agent))
     assert ("Commands first." in prompt) is told
