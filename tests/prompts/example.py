@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from app.agents.findings_xml import ParseOutcome
 from app.agents.port import AgentTask, ignore_events
 from app.agents.prompt_context import (
     FixContext,
@@ -22,6 +23,7 @@ from app.agents.prompt_context import (
     shared_context,
 )
 from app.agents.prompts import available_agents
+from app.agents.reviewer_results import ReviewerOutcome, render_reviewer_results
 from app.agents.runtimes.direct import ProviderSettings, WireFormat
 from app.agents.tasks import agent_task
 from app.agents.tools import reading_tools
@@ -165,6 +167,12 @@ def fixer_task() -> AgentTask:
 async def context() -> PromptContext:
     """What all agents of a full review are told, before each is left with what is meant for it."""
     return (await write_brief(await _assignment(Tier.FULL), _write_nothing)).context
+
+
+def results() -> str:
+    """What `spawn_reviewers` answers to the coordinator."""
+    outcome = ReviewerOutcome(AgentName.SECURITY, ParseOutcome.FAILED, reason="timeout")
+    return render_reviewer_results([outcome])
 
 
 async def shared_file() -> str:

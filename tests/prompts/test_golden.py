@@ -16,10 +16,13 @@ import pytest
 
 from app.agents.port import AgentTask
 from app.domain.runs import SHIPPED_AGENTS, AgentName, Tier
-from app.review.budget import text_tokens
+from app.review.budget import FIXED_TOKENS, text_tokens
 from tests.prompts.example import fixer_task, shared_file, tasks
 
 GOLDEN = Path(__file__).parent / "golden"
+CHARS_PER_TOKEN = 4
+"""Of English prose, as providers say: what is long enough by this is so by every tokenizer of
+theirs. The bounds are Anthropic's ("Prompt caching", 2026-11)."""
 WRITE = bool(os.environ.get("MERGEWARD_WRITE_GOLDEN"))
 
 
@@ -142,3 +145,22 @@ def test_nothing_of_the_machine_is_in_a_prompt() -> None:
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     strange = (str(Path(__file__).parents[2]), today, "a-key-of-the-example")
     assert not [word for word in strange for file in FILES.values() if word in file]
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_there_is_room_for_what_is_the_same_each_time(name: str) -> None:
+    """Budgets set aside what system, tools and an answer take: no prompt outgrows that unseen."""
+    task, _ = PROMPTS[name]
+    count = tokens(task)
+    assert count["tools"] + count["system"] + task.limits.max_output_tokens <= FIXED_TOKENS
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_what_is_the_same_each_time_is_long_enough_to_be_cached(name: str) -> None:
+    """A shorter prefix is paid for in full with every call: 4,096 tokens on the coordinator's
+    models, 2,048 on the reviewers'."""
+    task, _ = PROMPTS[name]
+    if task.agent == AgentName.FIXER:
+        return
+    least = 4_096 if task.agent == AgentName.COORDINATOR else 2_048
+    assert (len(tools_as_sent(task)) + len(task.system)) / CHARS_PER_TOKEN > least

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from app.agents.findings_xml import ParseOutcome, parse_findings, parse_fix_report, parse_review
 from app.agents.prompts import (
     REVIEWERS,
     TOOL_NAMES,
@@ -21,24 +20,16 @@ from app.agents.prompts import (
     render_system,
     tool_text,
 )
-from app.domain.runs import AgentName
+from app.domain.runs import SHIPPED_AGENTS, AgentName
 from app.errors import ConfigurationError
 
 FILES = sorted(path.stem for path in prompts_directory().glob("*.md"))
 AGENTS = sorted(available_agents())
-SEVERITIES = ("critical", "warning", "suggestion")
-
-
-def section(text: str, heading: str) -> str:
-    found = re.search(rf"^##+ {heading}\n(.*?)(?=^##+ |\Z)", text, re.MULTILINE | re.DOTALL)
-    assert found is not None, heading
-    return found.group(1)
 
 
 def test_the_agents_of_this_release_have_prompts() -> None:
-    """Coordinator, fixer and three reviewers."""
-    names = {"coordinator", "fixer", "general", "code_quality", "security"}
-    assert names <= {agent.value for agent in AGENTS}
+    """Coordinator, fixer and the eight reviewers."""
+    assert set(AGENTS) == set(SHIPPED_AGENTS)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -52,17 +43,6 @@ def test_front_matter(name: str) -> None:
         assert holes == set(prompt.inputs)
     else:
         assert holes == set()
-
-
-@pytest.mark.parametrize("agent", AGENTS)
-def test_an_agent_s_lists(agent: AgentName) -> None:
-    """At least five things to flag and five not to, and an example for each severity."""
-    text = load_prompt(agent.value).text
-    assert len(re.findall(r"^- ", section(text, "What to flag"), re.MULTILINE)) >= 5
-    assert len(re.findall(r"^- ", section(text, "What not to flag"), re.MULTILINE)) >= 5
-    severity = section(text, "Severity(?: here)?")
-    assert all(f"`{word}`" in severity for word in SEVERITIES)
-    assert severity.count('"') >= 6
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -82,28 +62,6 @@ def test_no_verdict_is_asked_for(agent: AgentName) -> None:
     text = render_system(agent).text.lower()
     for word in ("approved", "lgtm", "request changes", "<verdict", "minor_issues"):
         assert word not in text
-
-
-@pytest.mark.parametrize("agent", AGENTS)
-def test_the_example_in_a_prompt_is_a_good_answer(agent: AgentName) -> None:
-    """What the prompt shows as its form is what the reader reads, without a problem."""
-    text = render_system(agent).text
-    if agent is AgentName.COORDINATOR:
-        parsed_review = parse_review(text[text.index("\n<review>") :], ("src/notes/search.py",))
-        assert (parsed_review.outcome, parsed_review.problems) == (ParseOutcome.OK, ())
-        assert [judged.short_id for judged in parsed_review.judged] == [None, "F2"]
-        assert len(parsed_review.carried) == 2
-        assert len(parsed_review.dropped) == 1
-    elif agent is AgentName.FIXER:
-        report = parse_fix_report(text[text.index("\n<fix_report>") :])
-        assert (report.outcome, len(report.fixed), len(report.declined)) == (ParseOutcome.OK, 1, 1)
-    else:
-        parsed = parse_findings(
-            text[text.index("\n<findings>") :], agent, ("src/orders/export.py",)
-        )
-        assert (parsed.outcome, parsed.problems) == (ParseOutcome.OK, ())
-        assert parsed.findings[0].suggestion is not None
-        assert parsed.findings[0].suggestion.startswith("    if not upload(order):")
 
 
 @pytest.mark.parametrize("agent", AGENTS)
