@@ -2,6 +2,7 @@
 
 MergewardError
 ├── ConfigurationError      the operator: a setting is missing or wrong
+│   ├── NoModelConfigured   no provider of models is named
 │   └── PluginError         a plugin cannot be used, or two of them contradict each other
 ├── UserError               the person who asked: bad input; the message is shown to them
 │   └── PolicyError         the repository's `.github/mergeward.yml` cannot be used
@@ -33,6 +34,10 @@ class MergewardError(Exception):
 
 class ConfigurationError(MergewardError):
     """A setting is missing or wrong. The message names the variable and what to put there."""
+
+
+class NoModelConfigured(ConfigurationError):
+    """No provider of models can be reached. The message names the variables that change that."""
 
 
 class PluginError(ConfigurationError):

@@ -135,8 +135,9 @@ def agents(
 ) -> None:
     """Show who reviews which tier, on which models (failback after `>`), with which prompt.
 
-    Without a key or an address of models the shipped ones are shown. Exit code 0: shown; 2: the
-    policy file or a setting can't be used.
+    As a review with the settings of now would be put together, plugins included. Without a key or
+    an address of models the shipped ones are shown. Exit code 0: shown; 2: the policy file, a
+    setting or a plugin can't be used.
     """
     from app.cli.agents import show
 

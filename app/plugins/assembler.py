@@ -11,7 +11,7 @@ from app.agents.prompt_context import AddedContext, PromptContext
 from app.control import routing as table
 from app.control.routing import Chain, Routing
 from app.domain.runs import SHIPPED_AGENTS, AgentName
-from app.errors import ConfigurationError, PluginError
+from app.errors import NoModelConfigured, PluginError
 from app.plugins.codex import Codex
 from app.plugins.configuration import RunConfiguration
 from app.plugins.contributions import (
@@ -51,14 +51,14 @@ def assemble(given: Sequence[Contributed]) -> RunConfiguration:
     """Merge what was given, in the plugins' order.
 
     Raises PluginError when two plugins give the same key, or when one names something that nobody
-    gives; ConfigurationError when no provider is left.
+    gives; NoModelConfigured when no provider is left.
     """
     pool = _Pool(tuple(given))
     pool.refuse_conflicts()
     pool.refuse_unknown_agents()
     providers = tuple(item.settings for _, item in pool.of(Provider))
     if not providers:
-        raise ConfigurationError(NO_MODEL)
+        raise NoModelConfigured(NO_MODEL)
     routing = _routing(pool)
     _refuse_unknown_providers(pool, routing)
     return RunConfiguration(
@@ -131,7 +131,7 @@ def _routing(pool: _Pool) -> Routing:
     providers = {item.settings.name for _, item in pool.of(Provider)}
     shipped = next((item.routing for _, item in pool.of(ShippedRouting)), None)
     if shipped is None:
-        raise ConfigurationError(NO_MODEL)
+        raise NoModelConfigured(NO_MODEL)
     chains = {**shipped.chains, **{item.name: item.chain for _, item in pool.of(ModelTier)}}
     routes = {item.name: (plugin, item.chain) for plugin, item in pool.of(Agent)}
     routes |= {item.agent: (plugin, item.chain) for plugin, item in pool.of(Route)}

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from app.agents.configured import providers_of, routing_of
 from app.control.routing import shipped_routing
-from app.errors import ConfigurationError, PluginError
+from app.errors import NoModelConfigured, PluginError
 from app.plugins.analyzers import AnalyzersPlugin
 from app.plugins.assembler import NO_MODEL
 from app.plugins.builtin.agents_md import AgentsMdPlugin, read_template
@@ -40,7 +40,7 @@ def plugins_of(settings: Settings, entries: Sequence[EntryPoint] | None = None) 
     the ones that MERGEWARD_PLUGINS_OFF names: of those no code is loaded.
 
     Raises PluginError for a plugin that cannot be loaded and for a name that is none of them, and
-    ConfigurationError when no model can be reached and no other plugin is there to change that.
+    NoModelConfigured when no model can be reached and no other plugin is there to change that.
     """
     off = frozenset(words_of(settings.plugins_off))
     found = installed_entries() if entries is None else tuple(entries)
@@ -48,7 +48,7 @@ def plugins_of(settings: Settings, entries: Sequence[EntryPoint] | None = None) 
     _refuse_unknown(off, [*(one.name for one in built_in), *(entry.name for entry in found)])
     wanted = [entry for entry in found if entry.name not in off]
     if not wanted and not settings.gateway_url and not providers_of(settings):
-        raise ConfigurationError(NO_MODEL)
+        raise NoModelConfigured(NO_MODEL)
     ours = (plugin for plugin in built_in if plugin.name not in off)
     return PluginHost((*ours, *map(load_plugin, wanted)))
 

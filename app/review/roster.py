@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.agents.port import ModelRef
-from app.agents.prompts import render_system
+from app.agents.prompts import render_reviewer, render_system
 from app.control.routing import Routing
 from app.domain.policy import Policy
 from app.domain.runs import AgentName, Tier
+from app.plugins.configuration import RunConfiguration
+from app.plugins.contributions import Agent
 from app.review.brief import models_of
 from app.review.budget import text_tokens
 from app.review.concerns import OWN_FILES
@@ -46,21 +48,43 @@ class Member:
         }
 
 
-def roster(policy: Policy, routing: Routing) -> tuple[Member, ...]:
-    """All shipped agents that the policy does not switch off."""
+def roster(
+    policy: Policy, routing: Routing, configuration: RunConfiguration | None = None
+) -> tuple[Member, ...]:
+    """All agents that neither the policy nor a plugin switches off: those that ship, then the
+    reviewers of plugins. Without a `configuration` there are no plugins."""
+    off = configuration.switched_off if configuration else frozenset()
+    others = configuration.agents.values() if configuration else ()
+    has_codex = configuration is not None and bool(configuration.codex.rules)
+    shipped = (_shipped(agent, policy, routing, has_codex=has_codex) for agent in SHOWN)
+    brought = (_brought(agent, policy, routing) for agent in others)
     return tuple(
-        _member(agent, policy, routing) for agent in SHOWN if policy.reviewers.allows(agent)
+        member
+        for member in (*shipped, *brought)
+        if member.agent not in off and policy.reviewers.allows(member.agent)
     )
 
 
-def _member(agent: AgentName, policy: Policy, routing: Routing) -> Member:
+def _shipped(agent: AgentName, policy: Policy, routing: Routing, *, has_codex: bool) -> Member:
     system = render_system(agent)
     return Member(
         agent=agent,
         models=tuple((tier, models_of(agent, tier, policy, routing)) for tier in _tiers(agent)),
         prompt=system.version,
         prompt_tokens=text_tokens(system.text),
-        only_if=_condition(agent),
+        only_if="" if agent == AgentName.COMPLIANCE and has_codex else _condition(agent),
+    )
+
+
+def _brought(agent: Agent, policy: Policy, routing: Routing) -> Member:
+    system = render_reviewer(agent.name, agent.prompt)
+    tiers = (tier for tier in Tier if tier in agent.when.tiers)
+    return Member(
+        agent=agent.name,
+        models=tuple((tier, models_of(agent.name, tier, policy, routing)) for tier in tiers),
+        prompt=system.version,
+        prompt_tokens=text_tokens(system.text),
+        only_if=f"the change touches {', '.join(agent.when.paths)}" if agent.when.paths else "",
     )
 
 
