@@ -113,6 +113,20 @@ def lint_domains(owned: Mapping[str, str], coordinator: str) -> list[str]:
     return faults
 
 
+def lint_meanings(shared: str, coordinator: str) -> list[str]:
+    """A severity means the same to those who give it and to the one who judges it."""
+    return [
+        f"coordinator: {severity.value} does not mean what it means to reviewers"
+        for severity in Severity
+        if _meaning(severity, shared) != _meaning(severity, coordinator)
+    ]
+
+
+def _meaning(severity: Severity, text: str) -> str | None:
+    row = re.search(rf"^\| `{severity.value}` \|([^|\n]+)\|", text, re.MULTILINE)
+    return row.group(1).strip() if row else None
+
+
 def categories(text: str) -> set[str]:
     """The categories that a reviewer is told to use."""
     line = re.search(r"Categories: ((?:`[a-z_]+`(?:, )?)+)", text)

@@ -10,11 +10,12 @@ from dataclasses import replace
 import pytest
 
 from app.agents.prompt_context import shared_context
-from app.agents.prompts import REVIEWERS, load_prompt
+from app.agents.prompts import REVIEWERS, load_prompt, render_system
 from app.agents.sanitise import BOUNDARY_TAGS
+from app.agents.tasks import limits_for
 from app.domain.runs import SHIPPED_AGENTS, AgentName, Tier
 from tests.prompts.example import context, fixer_task, results, tasks
-from tests.prompts.lint import Prompt, lint, lint_domains
+from tests.prompts.lint import Prompt, lint, lint_domains, lint_meanings
 
 Edit = Callable[[str], str]
 
@@ -57,6 +58,21 @@ def test_each_category_has_one_owner() -> None:
     """Reviewers and coordinator are told the same of it."""
     owned = {agent.value: load_prompt(agent.value).text for agent in sorted(REVIEWERS)}
     assert lint_domains(owned, load_prompt("coordinator").text) == []
+
+
+def test_a_severity_means_one_thing() -> None:
+    """To reviewers and coordinator alike; where it does not, it is told which."""
+    shared, judge = load_prompt("REVIEWER_SHARED").text, load_prompt("coordinator").text
+    assert lint_meanings(shared, judge) == []
+    [fault] = lint_meanings(shared, judge.replace("a failure under plausible load, ", ""))
+    assert fault.startswith("coordinator: warning does not mean")
+
+
+@pytest.mark.parametrize("agent", sorted({*REVIEWERS, AgentName.COORDINATOR}))
+def test_a_session_ends_when_it_is_said_to(agent: AgentName) -> None:
+    """The number of messages that a prompt names is the one that the runtime holds."""
+    most = limits_for(agent).model_calls
+    assert f"After {most} messages of yours the session is over" in render_system(agent).text
 
 
 def test_every_tag_is_handed_to_somebody() -> None:
