@@ -1,18 +1,26 @@
-"""A button of our check run was pressed: a review of the present head, or nothing."""
+"""A button of our check run was pressed: a review of the present head, or what a comment with that
+command would do."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.commands.decide import review_refused
 from app.commands.facts import Person
-from app.commands.gather import STATES, policy_of, who_asks
+from app.commands.flow import say
+from app.commands.gather import STATES, Place, Where, gather, policy_of, who_asks
+from app.commands.grammar import Command, Fix, Why
+from app.commands.record import store_answers
 from app.commands.requests import review_request
 from app.commands.services import CommandServices
 from app.domain.jobs import causes_of
+from app.domain.markers import Marker, MarkerKind
 from app.domain.policy import Mode, Policy
-from app.domain.pull_request import PullRequest, PullRequestState
+from app.domain.pull_request import PullRequest, PullRequestState, RepoRef
+from app.forges.apply import Target
 from app.jobs.context import JobContext
 from app.jobs.ledger import enqueue
 from app.jobs.places import repo_of
@@ -23,20 +31,28 @@ from app.store.tables import PullRequestRow
 REVIEW_ACTIONS = frozenset({"re-review", "rerequested"})
 """Our own button, and GitHub's "Re-run", which means the same."""
 
+SAID: Mapping[str, Command] = {"queue-fixes": Fix(()), "explain": Why()}
+"""The buttons that are answered in a comment, with the commands that they are."""
+
 log = get_logger(__name__)
 
 
 async def handle_check_action(job: JobContext, services: CommandServices) -> None:
-    """Start a review if the person may ask for one at this moment; else only note why not.
+    """Start a review if the person may ask for one at this moment; else only note why not. Other
+    buttons are answered as the command they stand for.
 
-    A pressed button has no place for an answer: a review shows itself by its check, a refusal is a
-    stored decision and a line in the log.
+    A review shows itself by its check; that one is refused is a stored decision and a line in the
+    log.
     """
     if job.has("pressed"):
         return
     repo = await repo_of(job)
     number = await _number(job, repo.repository_id)
-    if number is None or job.payload["action"] not in REVIEW_ACTIONS:
+    action = str(job.payload["action"])
+    if number is not None and action in SAID:
+        await _answer(job, services, repo, number, SAID[action])
+        return
+    if number is None or action not in REVIEW_ACTIONS:
         await _note(job, number, "no_pull_request" if number is None else "unknown_action")
         return
     async with services.open_forge() as forge:
@@ -44,6 +60,23 @@ async def handle_check_action(job: JobContext, services: CommandServices) -> Non
         policy = await policy_of(services, forge, repo, pull)
         person = await who_asks(job, services, forge, repo, policy)
     await _note(job, number, refusal(pull, policy, person))
+
+
+async def _answer(
+    job: JobContext, services: CommandServices, repo: RepoRef, number: int, command: Command
+) -> None:
+    """Carry the command out, asked by whoever pressed, and say what became of it: once a press."""
+    check_run_id = int(job.payload["check_run_id"])
+    place = Place(repo, number, check_run_id, Where.CHECK)
+    marker = Marker(MarkerKind.COMMENT, f"{place.marker_id}:{job.job_id}")
+    async with services.open_forge() as forge:
+        if not job.has("answered"):
+            asked = await gather(job, services, forge, place, (command,))
+            if not asked.person.by_human or asked.policy.mode is Mode.SHADOW:
+                await _note(job, number, "shadow" if asked.person.by_human else "not_human")
+                return
+            await store_answers(job, asked, marker)
+        await say(job, forge, Target(repo, number), marker)
 
 
 def refusal(pull: PullRequest, policy: Policy, person: Person) -> str | None:

@@ -43,7 +43,7 @@ async def handle_comment(job: JobContext, services: CommandServices) -> None:
             await sign.give()
             await store_answers(job, asked, marker)
         await _settle_threads(job, forge, target)
-        await _say(job, forge, target, marker)
+        await say(job, forge, target, marker)
 
 
 async def report_failure(job: JobContext, error: BaseException, services: CommandServices) -> None:
@@ -74,7 +74,7 @@ async def _settle_threads(job: JobContext, forge: Forge, target: Target) -> None
     await job.record("resolved")
 
 
-async def _say(job: JobContext, forge: Forge, target: Target, marker: Marker) -> None:
+async def say(job: JobContext, forge: Forge, target: Target, marker: Marker) -> None:
     """What was stored with the answers is said, also by a later try."""
     answered = job.recorded("answered")
     if answered["body"] is None:

@@ -31,11 +31,12 @@ STATES = {
 
 class Where(StrEnum):
     """Where on a pull request somebody speaks; each has its own numbers. A review takes no
-    reactions."""
+    reactions. A button of a check says one command."""
 
     COMMENT = "comment"
     THREAD = "thread"
     REVIEW = "review"
+    CHECK = "check"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from app.domain.diff import Diff
 from app.domain.effects import (
     NEEDS_HUMAN,
     AddLabel,
+    Annotation,
+    AnnotationLevel,
     CheckAction,
     CheckConclusion,
     CheckStatus,
@@ -33,6 +35,8 @@ from app.domain.permits import SaidVerdict, approves
 from app.review.anchors import Anchor, anchor
 from app.review.render import (
     ReviewView,
+    annotation_text,
+    annotation_title,
     check_summary,
     escalation_body,
     fixed_reply,
@@ -44,9 +48,21 @@ from app.review.render import (
 )
 from app.review.suggestions import suggestion_at
 from app.store.glass import Forced
-from loop_guards import Verdict
+from loop_guards import Severity, Verdict
 
 RE_REVIEW = CheckAction("Re-review", "Review this head again", "re-review")
+QUEUE_FIXES = CheckAction("Queue fixes", "Hand every open finding to a fixer", "queue-fixes")
+EXPLAIN = CheckAction("Explain", "Say why, in a comment", "explain")
+"""The buttons; `app.commands.check_actions` answers them by the identifiers."""
+
+_MOST_ANNOTATIONS = 50
+"""As many as go with one request (GitHub's limit)."""
+
+_LEVELS = {
+    Severity.CRITICAL: AnnotationLevel.FAILURE,
+    Severity.WARNING: AnnotationLevel.WARNING,
+    Severity.SUGGESTION: AnnotationLevel.NOTICE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,17 +292,51 @@ def _escalation(facts: Publishing) -> list[Effect]:
 
 
 def _check(facts: Publishing) -> SetCheckRun:
-    conclusion = conclusion_of(facts)
     return SetCheckRun(
         head_sha=facts.view.head_sha,
         external_id=external_id(facts.view.run_id),
         status=CheckStatus.COMPLETED,
-        conclusion=conclusion,
+        conclusion=conclusion_of(facts),
         title=_title(facts),
         summary=check_summary(facts.view),
-        actions=(RE_REVIEW,) if conclusion is CheckConclusion.ACTION_REQUIRED else (),
+        annotations=_annotations(facts),
+        actions=_buttons(facts),
         check_run_id=facts.check_run_id,
         verdict=facts.said,
+    )
+
+
+def _buttons(facts: Publishing) -> tuple[CheckAction, ...]:
+    """A fix gets its turns by itself, and a clean change needs no reasons."""
+    found = facts.view.fresh + facts.view.open_before
+    wanted = (
+        (QUEUE_FIXES, bool(found) and not facts.is_fix_pr),
+        (RE_REVIEW, True),
+        (EXPLAIN, bool(found) or conclusion_of(facts) is not CheckConclusion.SUCCESS),
+    )
+    return tuple(button for button, shown in wanted if shown)
+
+
+def _annotations(facts: Publishing) -> tuple[Annotation, ...]:
+    """Everything that is open on lines of this head, the worst first: a thread of an earlier round
+    may be folded away as outdated, the check of the head shows it where it is now."""
+    found = facts.view.fresh + facts.view.open_before
+    ranked = sorted(found, key=lambda finding: finding.severity.rank)
+    placed = (_annotation(finding) for finding in ranked)
+    return tuple(item for item in placed if item is not None)[:_MOST_ANNOTATIONS]
+
+
+def _annotation(finding: Finding) -> Annotation | None:
+    at = finding.location
+    if at.path is None or at.start_line is None:
+        return None
+    return Annotation(
+        path=at.path,
+        start_line=at.start_line,
+        end_line=at.end_line or at.start_line,
+        level=_LEVELS[finding.severity],
+        title=annotation_title(finding),
+        message=annotation_text(finding),
     )
 
 

@@ -134,6 +134,16 @@ def inline_body(finding: Finding, suggestion_block: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+def annotation_title(finding: Finding) -> str:
+    """The heading of an annotation on the check run."""
+    return f"{finding.short_id} {finding.severity.value}: {outgoing_line(finding.title)}"
+
+
+def annotation_text(finding: Finding) -> str:
+    """Its text: GitHub shows it as it is, without Markdown."""
+    return "\n\n".join(_told(finding))
+
+
 def figures(view: ReviewView) -> str:
     """Tier, coverage, tokens, cost and models, folded away."""
     usage = view.usage

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
 from sqlmodel import col, select
 
-from app.commands.check_actions import handle_check_action
+from app.commands.check_actions import REVIEW_ACTIONS, SAID, handle_check_action
 from app.domain.jobs import Cause, JobKind, JobState
 from app.domain.pull_request import AccountKind, Permission
+from app.domain.tasks import OrderState
 from app.errors import ForgeUnavailable
 from app.jobs.dispatch import InProcessDispatcher
 from app.jobs.requests import PRIORITY_PERSON, JobRequest
 from app.jobs.worker import Worker
+from app.review.publish import EXPLAIN, QUEUE_FIXES, RE_REVIEW
 from app.store.tables import DecisionRow
 from tests.handoff.fixtures import MakeStage, in_module_loop
 from tests.handoff.stage import Stage, account
@@ -201,3 +204,58 @@ async def test_two_clicks_are_one_review_while_it_waits(stage: Stage) -> None:
     await press(stage, pressed(stage))
     assert [job.state for job in await stage.jobs(REVIEW)] == [JobState.QUEUED]
     assert await decisions(stage) == [("review", "allowed")] * 2
+
+
+async def test_queue_fixes_is_fix_all(stage: Stage) -> None:
+    """The same orders, in the name of whoever pressed, and one answer on the page; a later try says
+    nothing twice."""
+    stage.open()
+    await stage.finds()
+    stage.reviewer.fail_next("ensure_comment", ForgeUnavailable("a bad moment"), after=True)
+    await press(stage, pressed(stage, action="queue-fixes"))
+    stage.clock.move_to(stage.clock.now() + timedelta(hours=1))
+    await work(stage)
+    (order,) = await stage.orders()
+    assert (order.ordered_by_login, order.source) == ("alice", "check:31")
+    (said,) = stage.comments()
+    assert "**F1**" in said
+
+
+async def test_a_refused_order_says_why(stage: Stage) -> None:
+    """Who may not write learns it where they pressed."""
+    stage.open()
+    await stage.finds()
+    await press(stage, pressed(stage, by="mallory", action="queue-fixes"))
+    assert [order.state for order in await stage.orders()] == [OrderState.REFUSED]
+    (said,) = stage.comments()
+    assert "write access" in said
+
+
+async def test_explain_is_why(stage: Stage) -> None:
+    """Each press is answered: things may stand differently by then."""
+    stage.open()
+    await stage.finds()
+    await press(stage, pressed(stage, action="explain"))
+    again = replace(pressed(stage, action="explain"), key="check:1:31:explain:d2")
+    await press(stage, again)
+    first, second = stage.comments()
+    assert first
+    assert second
+
+
+@pytest.mark.parametrize("action", ["queue-fixes", "explain"])
+async def test_machines_press_nothing(stage: Stage, action: str) -> None:
+    """No order, no answer, and the ledger says why."""
+    stage.open()
+    await stage.finds()
+    stage.world.permissions["scribe[bot]"] = Permission.WRITE
+    await press(stage, pressed(stage, by="scribe[bot]", action=action))
+    assert list(await stage.orders()) == []
+    assert stage.reviewer.effects == []
+    assert await decisions(stage) == [("refused", "not_human")]
+
+
+async def test_every_button_of_ours_is_answered() -> None:
+    """What a check run shows does something."""
+    buttons = {button.identifier for button in (RE_REVIEW, QUEUE_FIXES, EXPLAIN)}
+    assert buttons <= REVIEW_ACTIONS | SAID.keys()

@@ -8,6 +8,7 @@ from app.domain.coverage import CoverageState
 from app.domain.effects import (
     NEEDS_HUMAN,
     AddLabel,
+    AnnotationLevel,
     CheckConclusion,
     Comment,
     DismissReview,
@@ -29,7 +30,7 @@ from app.review.publish import (
     told_in_body,
     unreviewed_check,
 )
-from loop_guards import Verdict
+from loop_guards import Severity, Verdict
 from tests.review.factories import coverage, finding, publishing, view
 
 CONCERNS = view(verdict=Verdict.SIGNIFICANT_CONCERNS, fresh=(finding(),))
@@ -183,3 +184,61 @@ def test_what_has_no_place_in_the_diff_stands_in_the_body() -> None:
     ]
     assert [comment.marker.id for comment in review.comments] == ["finding-1"]
     assert "Far away." in review.body
+
+
+@pytest.mark.parametrize(
+    ("changes", "fix", "labels"),
+    [
+        pytest.param({}, False, ["Re-review"], id="clean"),
+        pytest.param(
+            {"fresh": (finding(1),), "verdict": Verdict.SIGNIFICANT_CONCERNS},
+            False,
+            ["Queue fixes", "Re-review", "Explain"],
+            id="findings",
+        ),
+        pytest.param(
+            {"open_before": (finding(1),), "verdict": Verdict.SIGNIFICANT_CONCERNS},
+            False,
+            ["Queue fixes", "Re-review", "Explain"],
+            id="still-open",
+        ),
+        pytest.param(
+            {"fresh": (finding(1),), "verdict": Verdict.CHANGES_REQUESTED},
+            True,
+            ["Re-review", "Explain"],
+            id="a-fix-gets-its-turns-by-itself",
+        ),
+        pytest.param(
+            {"failed_reviewers": ("security",)}, False, ["Re-review", "Explain"], id="in-part"
+        ),
+    ],
+)
+def test_buttons(changes: dict[str, object], fix: bool, labels: list[str]) -> None:
+    """At most three, and none that would do nothing here."""
+    check = effects_of(publishing(view(**changes), is_fix_pr=fix))[-1]
+    assert isinstance(check, SetCheckRun)
+    assert [button.label for button in check.actions] == labels
+
+
+def test_annotations_show_what_is_open_on_this_head() -> None:
+    """The worst first, also of earlier rounds; what has no line has no annotation; never more than
+    go with the request that ends the check."""
+    minor = [
+        finding(n, severity=Severity.SUGGESTION, location=Location("app/a.py", n, n))
+        for n in range(10, 70)
+    ]
+    whole = finding(3, location=Location("app/a.py"))
+    seen = view(
+        fresh=(*minor, whole),
+        open_before=(finding(2, body="cc @acme/all"),),
+        fixed=(finding(4),),
+        verdict=Verdict.SIGNIFICANT_CONCERNS,
+    )
+    check = effects_of(publishing(seen))[-1]
+    assert isinstance(check, SetCheckRun)
+    assert len(check.annotations) == 50
+    first = check.annotations[0]
+    assert (first.path, first.start_line, first.level) == ("app/a.py", 2, AnnotationLevel.FAILURE)
+    assert first.title == "F2 critical: Defect 2"
+    assert "@acme" not in first.message
+    assert {item.level for item in check.annotations[1:]} == {AnnotationLevel.NOTICE}
