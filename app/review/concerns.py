@@ -7,12 +7,12 @@ the file whose name does not tell it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 from app.domain.diff import FileChange
 from app.domain.runs import AgentName
-from app.git.globs import glob_matcher
 
 RELEASE_FILES = (
     "**/migrations/**", "**/migrate/**", "**/alembic/**", "**/versions/*.py", "**/*.sql",
@@ -68,9 +68,19 @@ def has_work(agent: AgentName, files: Iterable[FileChange]) -> bool:
 
 
 def _is_own(agent: AgentName, path: str) -> bool:
-    return any(matches(path) for matches in _matchers(agent))
+    return _own_paths(agent).fullmatch(path) is not None
 
 
 @cache
-def _matchers(agent: AgentName) -> tuple[Callable[[str], bool], ...]:
-    return tuple(glob_matcher(glob) for glob in OWN_FILES[agent])
+def _own_paths(agent: AgentName) -> re.Pattern[str]:
+    """All globs of an agent as one expression: a change of thousands of files is asked about each
+    of a hundred. They are ours, and of the forms that `_expression` knows."""
+    return re.compile(f"(?:.*/)?(?:{'|'.join(map(_expression, OWN_FILES[agent]))})", re.DOTALL)
+
+
+def _expression(glob: str) -> str:
+    """Of `**/name*`, `**/folder/name*` or `**/folder/**`, what comes after the first `**/`."""
+    inside = glob.removeprefix("**/")
+    name = inside.removesuffix("/**")
+    escaped = "[^/]*".join(map(re.escape, name.split("*")))
+    return escaped if name == inside else f"{escaped}/.+"
